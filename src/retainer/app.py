@@ -115,7 +115,8 @@ class App:
             left=self.gate.left,
             run_apart=self.run_apart,
         )
-        console = Console(self.store, CATALOGUES, self.log.report, self.throttle, self.run_apart)
+        note_use = self.housekeeping.sessions_used.note
+        console = Console(self.store, CATALOGUES, self.log.report, self.throttle, self.run_apart, note_use)
         pages = {**PAGES, "": root, "console": console.answer}
         self.site = site.Site(pages, self.limiter, self.log.request, self.log.report)
 

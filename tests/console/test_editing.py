@@ -155,7 +155,7 @@ def test_a_form_says_which_typed_day_does_not_exist(visitor, day):
 def test_hints_say_what_a_blank_field_means_in_words_of_the_page(visitor):
     text = visitor.get("/console/records/sites/new").text
     assert "Blank for the agency's own sites." in text
-    assert "If blank: the host of “URL”." in text
+    assert "If blank: the host of “URL”" in text
     for kind in KINDS:
         page = visitor.get(f"/console/records/{kind}/new") if kind != "milestones" else None
         assert page is None or not re.search(r"\bnull\b|\bomitted\b|[a-z]_[a-z]", page.text, re.IGNORECASE), page.text
@@ -499,3 +499,77 @@ def test_a_form_of_rare_fields_alone_shows_them(api, visitor):
     api.make("/invoices", client_id=quote["client_id"], quote_id=quote["id"])
     (form,) = visitor.get(path_of("quotes", quote, "edit")).all("form", "record-form")
     assert ["open" in each for each in form.all("details")] == [True]
+
+
+def local(start: str, end: str, **others: str) -> dict[str, str]:
+    """Fields of a time entry in Berlin, where clocks go forward on 29 March and back on 25 October."""
+    return {"started_at": start, "ended_at": end, "duration_minutes": "", **others}
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "stored"),
+    [
+        ("2026-03-29T01:30", "2026-03-29T03:30", ("00:30", "01:30")),
+        ("2026-10-25T02:30", "2026-10-25T02:10", ("00:30", "01:10")),
+        ("2026-10-25T01:30", "2026-10-25T03:30", ("23:30", "02:30")),
+    ],
+)
+def test_a_local_time_is_read_so_that_the_end_follows_the_start(api, visitor, start, end, stored):
+    api.set_account({"timezone": "Europe/Berlin"})
+    page = create(api, visitor, "time-entries", **local(start, end))
+    assert page.status == 200, page.text
+    record = listed(api, "time-entries")[0]
+    assert (record["started_at"][11:16], record["ended_at"][11:16]) == stored
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "sentence"),
+    [
+        (
+            local("2026-03-29T02:30", "2026-03-29T03:30"),
+            "started_at",
+            "does not exist on that day: clocks go from 02:00",
+        ),
+        (local("2026-03-29T01:30", "2026-03-29T02:15"), "ended_at", "clocks go from 02:00 to 03:00."),
+        (
+            local("2026-10-25T01:30", "2026-10-25T02:30"),
+            "ended_at",
+            "exists twice on that day: clocks go back from 03:00",
+        ),
+        (local("2026-10-25T02:30", "2026-10-25T04:00"), "started_at", "clocks go back from 03:00 to 02:00. Choose one"),
+    ],
+)
+def test_a_local_time_that_does_not_exist_or_exists_twice_is_asked_back(api, visitor, fields, field, sentence):
+    api.set_account({"timezone": "Europe/Berlin"})
+    page = create(api, visitor, "time-entries", **fields)
+    assert (page.status, sentence in page.error_of(field)) == (422, True), page.text
+    assert listed(api, "time-entries") == []
+    choices = page.all("select", name=f"{field}.occurrence")
+    assert len(choices) == ("twice" in page.text)
+    for occurrence, hour in (("first", "00"), ("second", "01")) if choices else ():
+        assert create(api, visitor, "time-entries", **fields, **{f"{field}.occurrence": occurrence}).status == 200
+        assert listed(api, "time-entries")[0][field][11:16] == f"{hour}:30"
+
+
+@pytest.mark.parametrize("hour", ["00", "01"])
+def test_a_second_occurrence_stays_and_can_change(api, visitor, hour):
+    api.set_account({"timezone": "Europe/Berlin"})
+    ticket = api.make("/tickets", due_at=f"2026-10-25T{hour}:30:15.123456Z")
+    path = path_of("tickets", ticket, "edit")
+    assert "Nothing was changed." in visitor.submit(path).text
+    other = {"00": "second", "01": "first"}[hour]
+    assert " saved." in visitor.submit(path, **{"due_at.occurrence": other}).text
+    assert api.get(f"/tickets/{ticket['id']}").data["due_at"][11:16] == {"00": "01:30", "01": "00:30"}[hour]
+
+
+def test_a_moment_of_a_site_that_exists_twice_is_asked_back(api, visitor):
+    api.set_account({"timezone": "Europe/Berlin"})
+    site = api.make("/sites", monitoring_enabled=True)
+    path = path_of("sites", site, "maintenance")
+    gone = visitor.submit(path, maintenance_until="2027-03-28T02:30")
+    assert "clocks go from 02:00 to 03:00" in gone.error_of("maintenance_until")
+    twice = visitor.submit(path, maintenance_until="2027-10-31T02:30")
+    assert "exists twice on that day" in twice.error_of("maintenance_until")
+    form = dict(Fields(twice.html).forms[path]) | {"maintenance_until.occurrence": "second"}
+    assert "Maintenance saved." in visitor.follow(visitor.post(path, form)).text
+    assert api.get(f"/sites/{site['id']}").data["maintenance_until"][:16] == "2027-10-31T01:30"

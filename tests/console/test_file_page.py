@@ -1,5 +1,7 @@
 """The PDF and the e-invoice of a record in the console."""
 
+from tests.console.visitor import Fields
+
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}
 
 
@@ -44,8 +46,10 @@ def test_what_an_einvoice_lacks_is_said_on_a_page(api, visitor):
 
 def test_the_settings_have_a_preview_of_an_invoice_that_leaves_nothing_behind(api, visitor):
     api.set_account({"bank_name": "Nordbank"})
-    assert "/console/settings/preview" in visitor.get("/console/settings").links
-    page = visitor.call("GET", "/console/settings/preview")
+    path = "/console/settings"
+    form = [pair for pair in Fields(visitor.get(path).html).forms[path] if pair[0] != "document_footer_en"]
+    page = visitor.post(path, [*form, ("document_footer_en", "Thanks a lot"), ("step", "sample")])
+    assert "Thanks a lot" not in visitor.get(path).html
     assert (page.status, page.headers["content-type"]) == (200, "application/pdf")
     for path in ("/clients", "/invoices", "/events"):
         assert api.get(path).data == []

@@ -82,7 +82,7 @@ def test_pages_without_a_session_are_charged_to_the_address(api, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(passwords, "matches", None)
         refused = stranger.sign_in("ana@north.example")
-    assert (refused.status, refused.title) == (429, "Too many attempts · Retainer")
+    assert (refused.status, refused.title) == (429, "Too many requests · Retainer")
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert signed_in.get("/console").status == 200
     assert ended.sign_in("ana@north.example").status == 303, "a browser that was signed in before has its own limit"

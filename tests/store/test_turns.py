@@ -283,8 +283,8 @@ def test_a_write_whose_commit_fails_is_503_and_its_idempotency_key_is_free(api, 
     sent = {"json": {"name": "A"}, "headers": {"Idempotency-Key": "k"}}
     begin = Sqlite.begin_write
 
-    def fails_at_the_commit(engine, account_id):
-        connection = begin(engine, account_id)
+    def fails_at_the_commit(engine, account_id, **options):
+        connection = begin(engine, account_id, **options)
         connection.execute("PRAGMA defer_foreign_keys=ON")
         connection.execute("INSERT INTO totals VALUES (?, 'row of no account', 0)", [NO_ACCOUNT])
         return connection

@@ -2,7 +2,7 @@
 
 import secrets
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 import msgspec
@@ -136,6 +136,8 @@ class PageContext(msgspec.Struct):
     signed_in: Person | None = None
     logo: bytes | None = None
     """The logo of a form as a PNG, which is drawn before the transaction."""
+    filled: Any = None
+    """What the form says, which is read before the transaction that writes it."""
     is_restored: bool = False
     """Whether the form has what the user had typed when the session ended."""
 

@@ -24,6 +24,7 @@ from retainer.console.pages import (
 from retainer.console.reports import building
 from retainer.kernel.roles import Area
 from retainer.kernel.routes import Paths, first_part
+from retainer.store.tx import Tx
 
 Handler = Callable[[Any, PageContext], Reply]
 """Runs in a transaction of the user's account, read-only for a page and writing for a form; or with the store."""
@@ -32,17 +33,20 @@ Handler = Callable[[Any, PageContext], Reply]
 class Route(NamedTuple):
     """A page and what its form does; the form is posted to the path of the page, which a refusal shows again.
 
-    `read_file` reads the file of a form before the transaction, because that may take long. A page that `is_rehearsal`
-    does what its form would do, in a transaction that is rolled back.
+    All that a form says is read before the transaction of its action, which others wait for: `read_file` reads its
+    file, and `read` its fields, in a snapshot of the account. `read` may also be all that the form needs. A page that
+    `is_rehearsal` does what its form would do, in a transaction that is rolled back; if other writes are running, it
+    shows less.
     """
 
     show: Handler | None = None
     """None for a form without a page of its own."""
     act: Handler | None = None
+    read: Callable[[Tx, PageContext], Reply | None] | None = None
     read_file: Callable[[PageContext], None] | None = None
     is_rehearsal: bool = False
     is_written: bool = False
-    """Whether showing the page writes."""
+    """Whether showing the page writes, if no other write is running."""
     has_store: bool = False
     """Whether its form begins its own transactions: it hashes passwords, which must happen outside."""
     is_public: bool = False
@@ -54,14 +58,15 @@ public = partial(Route, has_store=True, is_public=True)
 
 def form_page(page: FormPage | Choose, **others: Any) -> Route:
     choose: Choose = (lambda *_: page) if isinstance(page, FormPage) else page
-    send = form_pages.send_apart if others.get("has_store") else form_pages.send
-    return Route(lambda tx, context: choose(tx, context).show(tx, context), partial(send, choose), **others)
+    act = form_pages.act_apart if others.get("has_store") else form_pages.act
+    read = partial(form_pages.read, choose)
+    return Route(lambda tx, context: choose(tx, context).show(tx, context), act, read, **others)
 
 
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
-    "/week": Route(week_page.show, week_page.save),
-    "/week/timer": Route(week_page.show, week_page.move_timer),
+    "/week": Route(week_page.show, week_page.save, week_page.read),
+    "/week/timer": Route(week_page.show, week_page.move_timer, week_page.read_timer),
     "/api": Route(key_pages.show_api),
     "/switch": form_page(key_pages.choose_switch),
     "/keys": Route(key_pages.show_list),
@@ -97,7 +102,6 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings": form_page(settings_pages.SETTINGS)._replace(show=settings_pages.show),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
-    "/settings/preview": Route(record_pages.show_sample, is_rehearsal=True),
     "/search": Route(search_page.show),
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),

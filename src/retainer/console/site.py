@@ -1,7 +1,8 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 from retainer.console import forms
@@ -15,16 +16,18 @@ from retainer.identity.actors import THE_OPERATOR
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
+from retainer.kernel.batch import ATOMIC_SECONDS
 from retainer.kernel.http import Request, Response
-from retainer.kernel.limits import hit_address
+from retainer.kernel.limits import admit_person, hit_address
 from retainer.kernel.pipeline import RETRIES, Report
 from retainer.kernel.representations import RunApart
 from retainer.server.http.site import no_page
-from retainer.store.engines.base import TransientConflict
+from retainer.store.engines.base import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates
 
+T = TypeVar("T")
 MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
 """Bytes of a form, and of one that a sign-in carries, whose fields it names again."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
@@ -35,7 +38,7 @@ HEADINGS: dict[int | str, str] = {
     404: "Not found",
     403: "Not allowed",
     405: "Method not allowed",
-    429: "Too many attempts",
+    429: "Too many requests",
     503: "Temporarily unavailable",
 }
 WAIT = (
@@ -46,8 +49,15 @@ WAIT = (
 
 class Console:
     def __init__(
-        self, store: Store, catalogues: Mapping[str, Catalogue], report: Report, throttle: Throttle, run_apart: RunApart
+        self,
+        store: Store,
+        catalogues: Mapping[str, Catalogue],
+        report: Report,
+        throttle: Throttle,
+        run_apart: RunApart,
+        note_use: Callable[[int, int, str | None], None],
     ) -> None:
+        self.note_use = note_use
         self.store, self.report, self.throttle, self.run_apart = store, report, throttle, run_apart
         self.catalogues = catalogues
         compile_templates("console")
@@ -75,7 +85,9 @@ class Console:
             sentence = "This request came from another site, so it was refused. Open the console at {} and try again."
             return _problem(context, 403, sentence.format(request.origin + ROOT))
         token = self._recognize(context)
-        if context.signed_in is None:
+        if context.signed_in is not None:
+            admit_person(self.throttle.limiter, context.person.account_id, context.person.user_id)
+        else:
             known = sessions.known_browser(self.store, token)
             browser = request.address if known is None else f"browser {known.session_id}"
             hit_address(self.throttle.limiter, browser, charge=True).admit()
@@ -114,7 +126,9 @@ class Console:
         token, request = context.cookies.get(SESSION), context.request
         context.signed_in = None if token is None else sessions.person_of(self.store, token, request.shown_address)
         if context.signed_in is not None:
-            request.account_id, context.catalogue = context.signed_in.account_id, self.catalogues[context.person.role]
+            person = context.signed_in
+            request.account_id, context.catalogue = person.account_id, self.catalogues[person.role]
+            self.note_use(person.account_id, person.session_id or 0, request.shown_address)
         return token
 
     def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
@@ -134,33 +148,48 @@ class Console:
     def _show(self, show: Handler, route: Route, context: PageContext) -> Reply:
         if route.is_public:
             return show(self.store, context)
-        if route.is_written or route.is_rehearsal:
-            return self._write(partial(_rehearse, show) if route.is_rehearsal else show, context)
+        if route.is_written or (route.is_rehearsal and not context.form.errors):
+            try:
+                return self._write(partial(_rehearse, show) if route.is_rehearsal else show, context, is_patient=False)
+            except ActorChanged:
+                raise
+            except Unavailable:  # the page says what it lacks
+                pass
+        return self._read(show, context)
+
+    def _read(self, read: Callable[[Tx, PageContext], T], context: PageContext) -> T:
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
-            return show(tx, context)
+            found = read(tx, context)
+            tx.raise_errors()
+            return found
 
     def _act(self, act: Handler, route: Route, context: PageContext) -> Reply:
         """Do what a form asks for; if it is refused, show its page again with the input and the errors."""
         try:
-            if route.has_store:
-                return act(self.store, context)
             if route.read_file:
                 route.read_file(context)
+            if route.read is not None and (reply := self._read(partial(_read_once, route.read), context)):
+                return reply
+            if route.has_store:
+                return act(self.store, context)
             return self._write(partial(_act_once, act), context)
         except Refusal as refusal:
-            if route.has_store and context.signed_in:
-                with self.store.begin(context.person, write=False) as tx:
-                    if answer := context.earlier_answer(tx):
-                        return answer
+            is_sent_twice = route.has_store and context.signed_in
+            if is_sent_twice and (answer := self._read(lambda tx, context: context.earlier_answer(tx), context)):
+                return answer
             if route.show is None or refusal.status not in FORM_STATUSES or refusal.code == SUSPENDED:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route.show, route, context), refusal)
 
-    def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
+    def _write(self, act: Handler, context: PageContext, *, retries: int = RETRIES, is_patient: bool = True) -> Reply:
+        """Act in a transaction that writes. Raises Unavailable, without patience if another write is running."""
+        seconds = ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         try:
-            with self.store.begin(context.person, write=True) as tx:
+            transaction = self.store.begin(context.person, write=True, seconds=seconds)
+            transaction.is_patient = is_patient
+            with transaction as tx:
                 tx.request_id = context.request.id
                 reply = act(tx, context)
                 tx.raise_errors()
@@ -170,7 +199,7 @@ class Console:
         except TransientConflict as conflict:
             if isinstance(conflict, ActorChanged) or not retries:
                 raise
-        return self._write(act, context, retries - 1)
+        return self._write(act, context, retries=retries - 1, is_patient=is_patient)
 
 
 def _turned_away(context: PageContext, path: str, route: Route) -> Reply | None:
@@ -203,6 +232,10 @@ def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
     if route.read_file:
         return forms.parse_upload(request.body, content_type)
     return forms.parse(request.body.decode(errors="replace"))
+
+
+def _read_once(read: Callable[[Tx, PageContext], Reply | None], tx: Tx, context: PageContext) -> Reply | None:
+    return context.earlier_answer(tx) or read(tx, context)
 
 
 def _act_once(act: Handler, tx: Tx, context: PageContext) -> Reply:

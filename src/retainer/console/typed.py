@@ -4,7 +4,7 @@ A number is never guessed: one that can mean two amounts is refused, and the mes
 """
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -19,6 +19,9 @@ SPACES = re.compile(r"[\s'\u2019]+")
 NUMBER = re.compile(r"(-?)((?:[0-9]+|(?=[.,]))(?:[.,][0-9]+)*)")
 CLOCK = re.compile(r"([0-9]{0,6}):([0-5][0-9])h?")
 UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?")
+MINUTE = timedelta(minutes=1)
+OCCURRENCES = ("first", "second")
+"""The two equal local times when clocks go back, the earlier one first."""
 GROUP, MAX_DIGITS = 3, 15
 """Digits between two separators of thousands, and of hours."""
 
@@ -106,13 +109,53 @@ def value_text(value: object, shape: str, language: str) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def read_moment(text: str, timezone: str) -> str:
-    """Return the instant of a local time like `2026-03-31T14:30`. Other text is returned as it is."""
+def read_moments(text: str, timezone: str) -> list[str]:
+    """Return the instants of a local time like `2026-03-31T14:30`: two if clocks repeat it. Other text stays as it is.
+
+    Raises InvalidValue for a time that clocks leave out.
+    """
     try:
         at = datetime.fromisoformat(text)
-        return as_instant(at if at.tzinfo else at.replace(tzinfo=ZoneInfo(timezone)))
+        if at.tzinfo:
+            return [as_instant(at)]
+        first, second = (at.replace(tzinfo=ZoneInfo(timezone), fold=fold) for fold in (0, 1))
+        instants = [as_instant(first), as_instant(second)]
+        before, after = first.utcoffset(), second.utcoffset()
     except (ValueError, OverflowError):
-        return text
+        return [text]
+    if before is None or after is None or before == after:
+        return instants[:1]
+    if before < after:
+        begin = _begin_of_change(at, timezone)
+        raise InvalidValue(
+            f"This time does not exist on that day: clocks go from {begin:%H:%M} to {begin + (after - before):%H:%M}."
+        )
+    return instants
+
+
+def _begin_of_change(at: datetime, timezone: str) -> datetime:
+    """Return the first minute of the local times that clocks leave out, or repeat, around one of them."""
+    while True:
+        earlier = (at - MINUTE).replace(tzinfo=ZoneInfo(timezone))
+        if earlier.utcoffset() == earlier.replace(fold=1).utcoffset():
+            return at.replace(second=0, microsecond=0)
+        at -= MINUTE
+
+
+def double_question(text: str, timezone: str) -> str:
+    """Return what to ask about a local time that clocks repeat."""
+    at = datetime.fromisoformat(text)
+    begin = _begin_of_change(at, timezone)
+    first, second = (at.replace(tzinfo=ZoneInfo(timezone), fold=fold).utcoffset() for fold in (0, 1))
+    end = begin + ((first or MINUTE) - (second or MINUTE))
+    return f"This time exists twice on that day: clocks go back from {end:%H:%M} to {begin:%H:%M}. Choose one of both."
+
+
+def occurrence(instant: str, timezone: str) -> str:
+    """Return which of two equal local times an instant is: `first` or `second`; empty if there is only one."""
+    local = datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone))
+    is_double = local.replace(fold=0).utcoffset() != local.replace(fold=1).utcoffset()
+    return OCCURRENCES[local.fold] if is_double else ""
 
 
 def read_boundary(text: str, timezone: str, *, is_end: bool = False) -> str:

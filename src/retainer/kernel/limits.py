@@ -11,6 +11,8 @@ from retainer.errors import Refusal
 
 WINDOW_SECONDS = 60
 ADDRESS_RATE_LIMIT = 600
+PERSON_RATE_LIMIT, PEOPLE_RATE_LIMIT = 600, 6000
+"""Requests of a user, and of all users of an account, to the console: ten times as many as people send."""
 
 
 class Allowance(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +33,12 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
 def hit_address(limiter: "SlidingWindow", address: str, *, charge: bool) -> Allowance:
     """Count a refused request of an address if there is room, and return the state of the address's window."""
     return limiter.hit(f"address:{address}", ADDRESS_RATE_LIMIT, amount=int(charge))
+
+
+def admit_person(limiter: "SlidingWindow", account_id: int, user_id: int) -> None:
+    """Count a request of a user to the console. Raises `rate_limited` if the user or the account sends too many."""
+    limiter.hit(f"user:{account_id}.{user_id}", PERSON_RATE_LIMIT).admit()
+    limiter.hit(f"people:{account_id}", PEOPLE_RATE_LIMIT).admit()
 
 
 class SlidingWindow:

@@ -58,7 +58,7 @@ class Pipeline:
     report: Report
     authenticate: Callable[[Request, Store], Caller]
     admit: Callable[[Caller], None]
-    note_key_use: Callable[[Caller, Request], None]
+    note_key_use: Callable[[int, int, str | None], None]
     waiting: Waiting
     left: Left
     run_apart: RunApart
@@ -75,7 +75,7 @@ class Pipeline:
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
             if allowance.retry_after is not None:
                 allowance.admit()  # 429
-            self.note_key_use(caller, request)
+            self.note_key_use(caller.account_id, caller.key_id, request.shown_address)
             methods, ids = self.routes.find(request)  # 404
             if request.method == "OPTIONS":
                 response = Response(204, [("allow", methods.allow)])

@@ -33,6 +33,7 @@ class Transaction:
     deadline = math.inf
     is_snapshot = False
     outbox: Outbox | None = None  # the changes of records; a transaction without one cannot change any
+    is_patient = True  # whether it waits for its turn to write; else Busy is raised if another writes now
     _is_used = False
 
     def __init__(
@@ -48,7 +49,10 @@ class Transaction:
 
     def __enter__(self) -> Self:
         engine = self.engine
-        self.connection = engine.begin_write(self.account_id) if self.writes else engine.connection()
+        if self.writes:
+            self.connection = engine.begin_write(self.account_id, is_patient=self.is_patient)
+        else:
+            self.connection = engine.connection()
         kept = COMMIT_SECONDS if self.writes else READ_SECONDS
         self.deadline = min(time.monotonic() + self.seconds, of_request.at - kept)
         try:

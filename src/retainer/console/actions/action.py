@@ -12,7 +12,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.catalogue import Kind, label_from, plain
-from retainer.console.editing.calls import call, digest_of, state_of, worded
+from retainer.console.editing.calls import call, state_of, worded
 from retainer.console.editing.fields import Field
 from retainer.console.editing.form_pages import PREVIEW, FormPage, Step, section_of
 from retainer.console.editing.sheet import Sheet
@@ -21,7 +21,7 @@ from retainer.console.kinds.clients import load_effects, work_in_words
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names, title_of
-from retainer.console.page_context import PageContext, Rehearsed, Reply
+from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -35,7 +35,7 @@ SHOWN = (
     *("awaiting", "priority", "assignee_id", "due_at", "reopened_count", "monitoring_enabled", "maintenance_until"),
 )
 """The fields that a page compares, in this order."""
-REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
+UNSEEN = "Other changes are being saved, so this page does not show yet what the action leads to. Select Preview."
 
 
 def say(facts: dict[str, Any], templates: Sequence[str]) -> Iterator[str]:
@@ -165,33 +165,35 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             sheet_of=partial(self.sheet, kind),
             rehearse=partial(self.rehearse, kind),
             is_danger=self.is_danger,
+            is_reviewed=self.is_reviewed,
             has_preview=True,
         )
 
-    def rehearse(self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet) -> dict[str, Any]:
-        """Return what the page shows, with what the form as typed leads to. Leaves its rehearsal in `tx`."""
-        stage = Stage(tx, context, kind, record, sheet)
-        if context.form.errors:
+    def rehearse(
+        self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet, values: Fields | None
+    ) -> dict[str, Any]:
+        """Return what the page shows, with what the form leads to; without `values`, the form as it is opened.
+
+        Leaves its rehearsal in `tx`. Raises errors of the values.
+        """
+        stage, form = Stage(tx, context, kind, record, sheet), context.form
+        if values is not None:
+            return self.shown(self.perform(stage._replace(values=values)))
+        if form.errors or (form.texts and sheet.fields):  # they were typed: a preview reads them
             return self.shown(stage)
+        if not tx.writes:
+            return self.shown(stage, "" if self.when(record) else self.obstacle(stage, None))
         open_to_input = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
-        if context.form.texts:
-            open_to_input = {field.name for field in sheet.fields}
-        else:
-            context.form.texts = {field.name: [sheet.stored(field)] for field in sheet.fields}
         try:
-            return self.shown(self.perform(stage._replace(values=sheet.read())))
+            return self.shown(self.perform(stage._replace(values=sheet.read_preset())))
         except Refusal as refusal:
             wrong = refusal.members.get("errors", {}).keys()
             return self.shown(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
     def act(self, kind: Kind, tx: Tx, context: PageContext, record: Any, values: Fields) -> Reply:
-        """Act once, if the form was previewed as far as it must be. Raises Rehearsed, and the API's errors."""
-        form, sheet = context.form, self.sheet(kind, tx, context, record)
+        """Act once, with what the form says. Raises the API's errors."""
+        sheet = self.sheet(kind, tx, context, record)
         stage = self.perform(Stage(tx, context, kind, record, sheet, values))
-        is_unseen = self.is_reviewed and form.text("seen") != digest(sheet)
-        if is_unseen or form.text("step") == PREVIEW:
-            form.message = "" if form.text("step") == PREVIEW else REVIEW
-            raise Rehearsed(self.choose(kind.name, tx, context).render(context, record, sheet, **self.shown(stage)))
         path = self.next_path(stage)
         if self.unchanged and state_of(stage.after) == state_of(record):
             return context.redirect(path, self.unchanged, kind="warn")
@@ -268,16 +270,17 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         warnings = [sentence.replace(plain(facts["client"]), facts["client"]) for sentence in found]
         is_document = type(stage.made) in {Invoice, CreditNote} - {kind.record}
         document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
+        unseen = [] if stage.after or stage.context.form.texts else [UNSEEN]
         number = getattr(record, "number", None)
         label = title_of(kind.table, record) if number is None else label_from({"number": number}, record.id)
         return {
             "look": "action",
             "title": f"{self.word}: {getattr(record, 'name', None) or label}",
-            "told": [Block("effects", sentences=list(say(facts, self.sentences)), warnings=warnings)],
+            "told": [Block("effects", sentences=[*say(facts, self.sentences), *unseen], warnings=warnings)],
             "below": [*document, *([Block("changes", rows=changes)] if changes else [])],
             "obstacle": obstacle,
-            "steps": [Step(PREVIEW, "Preview")] if sheet.fields else [],
-            "hidden": {"seen": digest(sheet)} if self.is_reviewed else {},
+            "steps": [Step(PREVIEW, "Preview")] if sheet.fields or unseen else [],
+            "hidden": {"seen": sheet.content} if self.is_reviewed and stage.after else {},
         }
 
     def block(self, page: AnyPage, record: Any, title: str, *without: str) -> Block:
@@ -314,8 +317,3 @@ def changes_of(values: Values, stage: Stage, client: str) -> Iterator[tuple[str,
     if stage.owed[0] != stage.owed[1]:
         now, then = (Value("number", amount) for amount in stage.owed)
         yield f"Outstanding of {client}", now, then
-
-
-def digest(sheet: Sheet) -> str:
-    """Return a digest of the form as it would be sent: a final action is confirmed as it was previewed."""
-    return digest_of(sheet.form.text(field.name, sheet.stored(field)) for field in sheet.fields)

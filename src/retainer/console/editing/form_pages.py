@@ -15,12 +15,13 @@ from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import call, change_record, create_record, delete_record, ids_of, state_of, worded
 from retainer.console.editing.fields import Field
+from retainer.console.editing.references import References
 from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link, load_names, path_of, title_of
-from retainer.console.page_context import PageContext, Reply, View
+from retainer.console.page_context import PageContext, Rehearsed, Reply, View
 from retainer.console.shapes import choices_of
 from retainer.console.words import listed
-from retainer.errors import Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
@@ -30,8 +31,9 @@ from retainer.values.decoding import decoder, json_text
 from retainer.values.records import Record
 
 CHANGED = "Nothing was done this time: the {} has changed since you opened this page. Check it, then decide again."
-PREVIEW, OF_LINES = "preview", ("add", "remove ")
-"""The steps of the buttons that show what a form leads to, add a line, and remove one."""
+PREVIEW, SAMPLE, OF_LINES = "preview", "sample", ("add", "remove ")
+"""The steps of the buttons that show what a form leads to, or a document, and that add a line, and remove one."""
+REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
 Read = Callable[[Tx, PageContext, Any], Any]
 """Reads something about the record of a form page; a new one has none."""
 
@@ -106,10 +108,15 @@ class FormPage(NamedTuple):
     """Whether the form ends something."""
     has_preview: bool = False
     """Whether the form can be sent to see what it leads to."""
+    is_reviewed: bool = False
+    """Whether the form must have been previewed as it is sent."""
     sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
     """Makes a form whose fields follow from something else."""
-    rehearse: Callable[[Tx, PageContext, Any, Sheet], dict[str, Any]] | None = None
-    """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it."""
+    rehearse: Callable[[Tx, PageContext, Any, Sheet, Fields | None], dict[str, Any]] | None = None
+    """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it.
+
+    Without fields, the page is shown as it is opened; in a transaction that cannot write, without what would follow.
+    """
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
@@ -127,7 +134,7 @@ class FormPage(NamedTuple):
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         if self.rehearse is not None:
-            return self.render(context, record, sheet, **self.rehearse(tx, context, record, sheet))
+            return self.render(context, record, sheet, **self.rehearse(tx, context, record, sheet, None))
         return self.render(
             *(context, record, sheet),
             told=[*self.tell(tx, context, record)],
@@ -149,46 +156,89 @@ class FormPage(NamedTuple):
         """Return the state of what the page shows: of the record with its parts, or of the fields that have values."""
         return state_of(record) if record is not None and self.section.kind else sheet.state
 
-    def read(self, tx: Tx, context: PageContext) -> tuple[Any, Fields | None]:
-        """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
+    def read(self, tx: Tx, context: PageContext) -> "Filled | None":
+        """Return what the form says; None if it leaves a stored record as it is. Raises errors."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
-        is_preview = self.has_preview and context.form.text("step") == PREVIEW
+        is_preview = self.has_preview and context.form.text("step") in {PREVIEW, SAMPLE}
         state = self.state(record, sheet)
         if not is_preview and context.form.text("state", "" if self.section.kind else state) != state:
             raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
         body = sheet.read()
         is_unchanged = not body and sheet.record is not None and not tx.errors
         if is_unchanged and self.rehearse is None and not is_preview:
-            return record, None
+            return None
         text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
         if typed.casefold() != text.casefold():
             raise invalid({"confirmation": ["Does not match."]})
-        return record, body
+        is_unseen = self.is_reviewed and context.form.text("seen") != sheet.content
+        if self.rehearse is not None and (is_preview or is_unseen):
+            context.form.message = "" if is_preview else REVIEW
+            sheet.load()
+            return Filled(self, state, sheet, body, sheet.references, FieldErrors(tx.errors), is_preview=True)
+        return Filled(self, state, sheet, body, sheet.references, FieldErrors(tx.errors))
+
+    def find_again(self, tx: Tx, context: PageContext, filled: "Filled") -> Any:
+        """Return the record in the transaction that writes it. Raises `precondition_failed` if it is another now."""
+        record, sheet = self.section.find(tx, context), filled.sheet
+        if record is not None and self.section.kind:
+            state = state_of(record)
+        else:
+            state = sheet.state_of(self.values(tx, context, record)) if sheet.record is not None else ""
+        if state != filled.state:
+            raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
+        if not filled.references.are_own(tx):
+            raise Refusal("precondition_failed", "A record that the form names is no longer yours. Choose another one.")
+        return record
+
+
+class Filled(NamedTuple):
+    """A form as it was sent: its page, the state that this showed, and the fields that were filled in."""
+
+    page: FormPage
+    state: str
+    sheet: Sheet
+    body: Fields
+    references: References
+    errors: FieldErrors
+    """The fields that are required and blank: they are told with the errors of the action."""
+    is_preview: bool = False
+    """Whether the page only shows what the form leads to."""
 
 
 Choose = Callable[[Tx, PageContext], FormPage]
 """Chooses the form of a page that has another one in each state."""
 
 
-def send(choose: Choose, tx: Tx, context: PageContext) -> Reply:
+def read(choose: Choose, tx: Tx, context: PageContext) -> Reply | None:
+    """Read a form for `act`. Returns a page if nothing is to be done. Raises errors."""
     page = choose(tx, context)
     if context.form.text("step").startswith(OF_LINES):
         return page.show(tx, context)
-    record, body = page.read(tx, context)
-    if body is None:
-        return context.redirect(page.section.page_of(record).path, "Nothing was changed.", kind="warn")
-    return page.act(tx, context, record, body)
+    context.filled = page.read(tx, context)
+    if context.filled is not None:
+        tx.errors.clear()
+        return None
+    path = page.section.page_of(page.section.find(tx, context)).path
+    return context.redirect(path, "Nothing was changed.", kind="warn")
 
 
-def send_apart(choose: Choose, store: Store, context: PageContext) -> Reply:
-    """Act outside of a transaction, with what the form says: its function hashes passwords, and begins its own."""
-    with store.begin(context.person, write=False) as tx:
-        tx.snapshot()
-        page = choose(tx, context)
-        record, body = page.read(tx, context)
-        tx.raise_errors()
-    return page.act(store, context, record, body or {})
+def act(tx: Tx, context: PageContext) -> Reply:
+    """Do what a form says, or show what it leads to. Raises errors, `precondition_failed`, and Rehearsed."""
+    filled: Filled = context.filled
+    page, record = filled.page, filled.page.find_again(tx, context, filled)
+    tx.errors |= filled.errors
+    if filled.is_preview and page.rehearse is not None:
+        shown = page.rehearse(tx, context, record, filled.sheet, {**filled.body})
+        raise Rehearsed(page.render(context, record, filled.sheet, **shown))
+    return page.act(tx, context, record, {**filled.body})
+
+
+def act_apart(store: Store, context: PageContext) -> Reply:
+    """Do what a form says outside of a transaction: its function hashes passwords, and begins its own."""
+    filled: Filled = context.filled
+    filled.errors.raise_errors()
+    return filled.page.act(store, context, None, {**filled.body})
 
 
 def section_of(kind: Kind) -> Section:
@@ -243,13 +293,15 @@ def choose_deletion(_: Tx, context: PageContext) -> FormPage:
 
 
 def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> str:
-    """Return why a record cannot be deleted: its lock, or what the API says when the page rehearses it."""
+    """Return why a record cannot be deleted: its lock, what refers to it, or what the API says in a rehearsal."""
     lock = display_of(kind.name).lock(record)
     if lock.stays:
         return f"{lock.reason} It cannot be deleted."
     if blocking := tx.blocking(kind.table, record.id):
         instead = f" Or archive the {kind.noun}." if "archived" in choices_of(kind.record).get("status", ()) else ""
         return MOVE.format(listed([*blocking.values()])) + instead
+    if not tx.writes:
+        return ""
     try:
         call(tx, kind.deleting, *ids_of(kind, record))
     except Refusal as refusal:

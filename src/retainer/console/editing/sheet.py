@@ -6,10 +6,8 @@ that follow from others keep following, and what is locked stays as it is.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, Self
-from zoneinfo import ZoneInfo
+from typing import Any, Self
 
 from sqlalchemy import Table
 
@@ -17,6 +15,8 @@ from retainer.console import typed
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import digest_of
 from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_of
+from retainer.console.editing.lines import Row, read_rows
+from retainer.console.editing.moments import Moments
 from retainer.console.editing.references import CURRENCIES, References, Wanted, currency_of, number_in
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
@@ -35,14 +35,6 @@ MAX_TYPED = 100
 """Characters of a number, a time or a day."""
 TYPED = {"money", "number", "percent", "hours", "moment", "first_day", "last_day", "whole", "flag"}
 TOO_MANY = "Must be at most {} lines; these are {}. Split the document."
-
-
-class Row(NamedTuple):
-    """A line of a document on its form: its place, its id if it is stored, and its texts by field."""
-
-    place: int
-    id: str
-    texts: dict[str, str]
 
 
 class Sheet(Inputs):
@@ -72,6 +64,10 @@ class Sheet(Inputs):
         sent = {*self.preset.texts, *self.form.texts}
         self.hidden = [field for field in offered if field.name in without and field.name in sent]
         """The fields that a link has set, and that are only shown."""
+
+    @property
+    def moments(self) -> Moments:
+        return Moments(self.form, self.record, self.tx.actor.timezone)
 
     @property
     def language(self) -> str:
@@ -115,8 +111,16 @@ class Sheet(Inputs):
     @property
     def state(self) -> str:
         """Return a digest of the stored values of the fields; empty for a new form."""
-        values = [getattr(self.record, field.name, None) for field in self.fields] if self.record else []
+        return self.state_of(self.record) if self.record else ""
+
+    def state_of(self, record: Any) -> str:
+        values = [getattr(record, field.name, None) for field in self.fields]
         return digest_of(values) if values else ""
+
+    @property
+    def content(self) -> str:
+        """Return a digest of the form as it would be sent: a final action is confirmed as it was previewed."""
+        return digest_of(self.form.text(field.name, self.stored(field)) for field in self.fields)
 
     def label(self, field: Field) -> str:
         own = self.context.person.currency if self.kind is None else ""
@@ -158,7 +162,7 @@ class Sheet(Inputs):
 
     def text_of(self, field: Field, value: object) -> str:
         if value and field.shape == "moment":
-            return f"{datetime.fromisoformat(str(value)).astimezone(ZoneInfo(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
+            return self.moments.local(str(value))
         return typed.value_text(value, field.shape, self.language)
 
     def rows(self) -> list[Row]:
@@ -174,23 +178,7 @@ class Sheet(Inputs):
 
     @cached_property
     def typed_rows(self) -> list[Row]:
-        """The lines as typed and numbered again, without blank ones and the one that its button removes."""
-        field = self.lines
-        if field is None:
-            return []
-        pattern = re.compile(rf"{field.name}\.(0|[1-9][0-9]{{0,3}})\.(\w+)")
-        sent, step = dict[int, dict[str, str]](), self.form.text("step")
-        for name in self.form.texts:
-            if found := pattern.fullmatch(name):
-                sent.setdefault(int(found[1]), {})[found[2]] = self.form.text(name)
-        blank = {column.name: column.default for column in field.columns}
-        kept = [
-            row
-            for place, row in sorted(sent.items())
-            if step != f"remove {place}" and any(text not in {"", blank.get(name)} for name, text in row.items())
-        ]
-        texts = [{name: row.get(name, "") for name in blank} for row in kept]
-        return [Row(place, kept[place].get("id", ""), each) for place, each in enumerate(texts)]
+        return [] if self.lines is None else read_rows(self.form, self.lines)
 
     def load(self) -> Self:
         """Read what the inputs show; of a stale form, also what is stored now where something else was typed."""
@@ -269,6 +257,15 @@ class Sheet(Inputs):
             raise invalid(self.tx.errors | errors)
         return body
 
+    def read_preset(self) -> dict[str, object]:
+        """Return the body of the form as its page fills it in. Raises `validation_failed`."""
+        form = self.form
+        self.form = Form([(field.name, self.stored(field)) for field in self.fields])
+        try:
+            return self.read()
+        finally:
+            self.form = form
+
     def _text(self, field: Field) -> str:
         return self.form.text(field.name, field.default if self.record is None else self.stored(field)).strip()
 
@@ -276,6 +273,8 @@ class Sheet(Inputs):
         if field.shape in SEVERAL:
             return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
         text = self.form.text(field.name)
+        if field.shape == "moment" and self.moments.is_other(field.name, text):
+            return True
         return text != self.stored(field) if self.record is not None else text.strip() != ""
 
     def _ids(self, field: Field) -> list[str]:
@@ -302,7 +301,7 @@ class Sheet(Inputs):
         if field.shape == "hours":
             return typed.read_minutes(text, self.language, field.low, field.high)
         if field.shape == "moment":
-            return typed.read_moment(text, self.tx.actor.timezone)
+            return self.moments.read(field.name, text)
         if field.shape in {"first_day", "last_day"}:
             return typed.read_boundary(text, self.tx.actor.timezone, is_end=field.shape == "last_day")
         if field.shape == "flag":

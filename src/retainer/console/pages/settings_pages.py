@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console.editing.fields import Field, fields_of
-from retainer.console.editing.form_pages import PREVIEW, FormPage, Section, Step, stored
+from retainer.console.editing.form_pages import PREVIEW, SAMPLE, FormPage, Section, Step, stored
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Reply
+from retainer.console.pages.record_pages import show_sample
 from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
@@ -43,9 +44,7 @@ IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
 
 def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
     """Return the form of the settings; its series say their next numbers, and amounts fix the currency."""
-    account = accounts.get_account(tx)
-    settings = SimpleNamespace(**stored(AccountSettings, account))
-    settings.iban = settings.iban and grouped(settings.iban)
+    account, settings = accounts.get_account(tx), values_of(tx)
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
     declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
     fields = [
@@ -58,8 +57,14 @@ def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
     return Sheet(None, tx, context, settings, fields)
 
 
+def values_of(tx: Tx, *_: object) -> SimpleNamespace:
+    settings = SimpleNamespace(**stored(AccountSettings, accounts.get_account(tx)))
+    settings.iban = settings.iban and grouped(settings.iban)
+    return settings
+
+
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Change the settings, or only show the next numbers. Raises `validation_failed`, Rehearsed."""
+    """Change the settings, or only show the next numbers or a document. Raises `validation_failed`, Rehearsed."""
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
     changes = read_changes(AccountSettings, body)
     if context.form.text("step") == PREVIEW:
@@ -67,6 +72,8 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     if changes:
         accounts.set_account(tx, changes)
     set_next_numbers(tx, read_changes(NextNumbers, numbers))
+    if context.form.text("step") == SAMPLE:
+        raise Rehearsed(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 
@@ -122,8 +129,8 @@ SETTINGS = FormPage(
     *(SECTION, "Settings", "Save", save),
     sheet_of=sheet_of,
     headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
-    links=lambda *_: [("Preview invoice", "/settings/preview")],
-    steps=lambda *_: [Step(PREVIEW, "Preview the numbers")],
+    steps=lambda *_: [Step(PREVIEW, "Preview the numbers"), Step(SAMPLE, "Preview invoice")],
+    values=values_of,
     has_preview=True,
 )
 LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)

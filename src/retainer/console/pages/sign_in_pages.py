@@ -191,6 +191,9 @@ def tell_set_up(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
     import segno  # noqa: PLC0415  # only documents and second factors need it
 
     secret = second_factors.propose(tx, context.person.session_id)
+    if not secret:
+        yield Block("notice", text="Other changes are being saved. Reload this page in a few seconds.")
+        return
     address = second_factors.setup_address(secret, context.person.email)
     if is_required(tx):
         required = REQUIRED.format(context.person.account_name)

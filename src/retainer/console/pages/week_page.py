@@ -25,6 +25,8 @@ from retainer.work import timers
 from retainer.work.time_rules import MAX_MINUTES, TimeEntry
 
 DAYS, DAY_MINUTES = 7, 1440
+MAX_CHANGED = 140
+"""Cells that one form changes: twenty rows."""
 WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": projects, "client_id": clients}
 """What a row can be, the narrowest first; the name of a row is such a field and an id: `task_id-5`."""
 PARENTS = {"task_id": "project_id", "ticket_id": "client_id", "project_id": "client_id"}
@@ -202,8 +204,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def save(tx: Tx, context: PageContext) -> Reply:
-    """Create, change and delete the entries of the cells that were changed. Raises the errors of the API by cell."""
+def read(tx: Tx, context: PageContext) -> Reply | None:
+    """Read the cells that were changed, for `save`; a button of the table shows it. Raises errors by cell."""
     week, form = Week(tx, context), context.form
     if form.text("step"):
         return show(tx, context)
@@ -220,6 +222,17 @@ def save(tx: Tx, context: PageContext) -> Reply:
                 except InvalidValue as error:
                     errors.note(cell.name, str(error))
     errors.raise_errors()
+    if len(wanted) > MAX_CHANGED:
+        raise invalid({"": [f"Save at most {MAX_CHANGED} changed cells at once; these are {len(wanted)}."]})
+    context.filled = wanted
+    return None
+
+
+def save(tx: Tx, context: PageContext) -> Reply:
+    """Create, change and delete the entries of the cells that were changed. Raises the errors of the API by cell."""
+    week, wanted = Week(tx, context), context.filled
+    if context.form.text("state") != week.state:
+        raise Refusal("precondition_failed", CHANGED)
     for row, cell, minutes in wanted:
         with errors_at(cell.name):
             write(tx, week, row, cell, minutes)
@@ -238,6 +251,24 @@ def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
         delete_record(tx, week.kind, cell.entries[0])
 
 
+def read_timer(tx: Tx, context: PageContext) -> None:
+    """Check the work of a timer, for `move_timer`. Raises `validation_failed` for work that is not offered."""
+    running, step = timers.find(tx), context.form.text("timer")
+    if step == "discard" or (running is None) != (step == "start"):
+        return
+    context.filled = {name for _, options in Week(tx, context).offered for name, _ in options}
+    check_work(context, running)
+
+
+def check_work(context: PageContext, running: timers.Timer | None) -> str:
+    """Return the work of the form, or that of the timer. Raises `validation_failed` for work that is not offered."""
+    own = running.work if running else ""
+    work = context.form.text("work", own)
+    if not work or work not in {own, *(context.filled or ())}:
+        raise invalid({"work": [f"Choose the work that {'the time is for' if running else 'you begin'}."]})
+    return work
+
+
 def move_timer(tx: Tx, context: PageContext) -> Reply:
     """Start, stop or discard the timer. Raises `validation_failed`, and the errors of the API at the work."""
     form, running = context.form, timers.find(tx)
@@ -245,10 +276,7 @@ def move_timer(tx: Tx, context: PageContext) -> Reply:
     if step == "start":
         if running is not None:
             raise invalid({"work": ["Your timer is running already. Stop it first."]})
-        offered = {name for _, options in Week(tx, context).offered for name, _ in options}
-        if form.text("work") not in offered:
-            raise invalid({"work": ["Choose the work that you begin."]})
-        timers.start(tx, form.text("work"), form.text("description").strip())
+        timers.start(tx, check_work(context, None), form.text("description").strip())
         return context.redirect("/week", "Timer started.")
     if running is None:
         return context.redirect("/week", "No timer is running.", kind="warn")
@@ -265,11 +293,7 @@ def record_timer(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry
 
     Raises `validation_failed`, with the errors of the API at the work. The timer then goes on.
     """
-    form = context.form
-    work, description = form.text("work", timer.work), form.text("description", timer.description).strip()
-    offered = {timer.work, *(name for _, options in Week(tx, context).offered for name, _ in options)}
-    if work not in offered:
-        raise invalid({"work": ["Choose the work that the time is for."]})
+    work, description = check_work(context, timer), context.form.text("description", timer.description).strip()
     if minutes_between(timer.started_at, tx.now) > MAX_MINUTES:
         raise invalid({"work": ["The timer has run for more than a day. Discard it, and type your hours below."]})
     field, record_id = part_of(work) or ("", "0")

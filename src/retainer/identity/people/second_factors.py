@@ -49,8 +49,13 @@ def count_codes(tx: Tx, user_id: int) -> int:
 
 
 def propose(tx: Tx, session_id: int | None) -> str:
-    """Return the secret that a session proposes for a second factor. It is made once, and the server keeps it."""
+    """Return the secret that a session proposes for a second factor. It is made once, and the server keeps it.
+
+    A transaction that only reads returns an empty text if there is none yet.
+    """
     secret = tx.field(sessions_table.c.proposed_secret, session_id or 0)
+    if secret is None and not tx.writes:
+        return ""
     if secret is None:
         secret = pyotp.random_base32(32)
         tx.update_columns(sessions_table, session_id or 0, {"proposed_secret": secret})

@@ -15,13 +15,11 @@ from retainer.errors import Refusal
 from retainer.identity import actors, audit
 from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
 from retainer.schema.identity import accounts, password_links, pending_sign_ins, sessions, users
-from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tables import NOW
-from retainer.store.tx import ActorChanged, Store, Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-NOTE_USE = timedelta(minutes=1)
 MAX_USER_AGENT = 255
 BROWSER_TTL = timedelta(days=90)
 """How long a browser is known by its last session. Its cookie therefore outlives the session."""
@@ -48,7 +46,6 @@ class KnownBrowser(NamedTuple):
 COLUMNS = {"user_name": users.c.name, **sessions.c}
 FOUND_COLUMNS = PERSON_COLUMNS | {
     "session_id": sessions.c.id,
-    "last_used_at": sessions.c.last_used_at,
     "lacks_second_factor": case((actors.LACKS_SECOND_FACTOR, 1), else_=0),
     **accounts.c["plan", "trial_ends_at"],
 }
@@ -62,7 +59,15 @@ LAST = (
     .select_from(OF_USERS)
     .where(sessions.c.hash == bindparam("hash"))
 )
-USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=NOW)
+USED = (
+    update(sessions)
+    .where(
+        *(sessions.c.account_id == bindparam("account"), sessions.c.id == bindparam("id")),
+        sessions.c.last_used_at < bindparam("at"),
+    )
+    .values(last_used_at=bindparam("at"))
+)
+"""Notes a use of a session, unless a newer one was noted."""
 LIVE = (
     select(*(COLUMNS[name] for name in Session.__struct_fields__))
     .select_from(OF_USERS)
@@ -91,23 +96,12 @@ def digest(token: str) -> str:
 def person_of(store: Store, token: str, address: str | None) -> Person | None:
     """Return the user of a session; None if it has ended or its user is not active.
 
-    `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
+    `address` is that of the request, for the audit.
     """
-    now = utcnow()
-    found = _find(store, token, now)
+    found = _find(store, token, utcnow())
     if found is None:
         return None
-    last_used_at = found.pop("last_used_at")
-    person = Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
-    if last_used_at <= instant_after(now, -NOTE_USE):
-        try:
-            with store.begin(person, write=True) as tx:
-                tx.run(USED, id=person.session_id)
-        except ActorChanged:
-            return None
-        except Unavailable:  # a full disk can still be read
-            pass
-    return person
+    return Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
 
 
 def account_of(store: Store, token: str) -> int | None:

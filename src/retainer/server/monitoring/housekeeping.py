@@ -6,14 +6,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import starmap
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, or_, select, true, update
+from sqlalchemy import Column, ColumnElement, Update, and_, bindparam, delete, func, or_, select, true, update
 
 from retainer.background import Background, Chore
 from retainer.identity.actors import in_accounts
 from retainer.identity.closing import erase_due
 from retainer.identity.people import sessions
-from retainer.kernel.caller import Caller
-from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
 from retainer.kernel.limits import SlidingWindow
 from retainer.schema.identity import api_keys
@@ -38,10 +36,10 @@ SUMS_DAYS = 90
 """How long sums of requests are kept at least."""
 BATCH_SIZE = 5000
 """Number of rows that one transaction deletes, plus those with the same place in the order as the last one."""
-KEY_SECONDS = 60
-"""Minimum time between two writes of the same key."""
+NOTED_SECONDS = 60
+"""Minimum time between two writes of the same key or session."""
 STOP_SECONDS = 5
-THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
+THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("id"))
 _used_at = api_keys.c.last_used_at
 BEFORE = or_(_used_at.is_(None), _used_at < bindparam("at"), _used_at > bindparam("latest", type_=INSTANT))
 """Whether a use is the newest one: a time after `latest` is of a clock that was ahead."""
@@ -49,31 +47,32 @@ USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"),
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
-class KeysUsed:
-    """When and from where each key was last used; written at most once a minute for each key, outside requests."""
+class Used:
+    """When and from where each key or session was last used; written outside requests, each at most once a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, statement: Update) -> None:
+        self.statement = statement
         self._used: dict[tuple[int, int], tuple[float, str | None]] = {}
         """The uses that are not written yet."""
         self._written: dict[tuple[int, int], float] = {}
         """When the uses of the last minute were written."""
 
-    def note(self, caller: Caller, request: Request) -> None:
-        self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
+    def note(self, account_id: int, used_id: int, address: str | None) -> None:
+        self._used[account_id, used_id] = time.time(), address
 
     def write(self, store: Store) -> None:
         now = time.time()
         # after now: the clock was ahead
-        self._written = {key: moment for key, moment in self._written.items() if now - KEY_SECONDS < moment <= now}
+        self._written = {key: moment for key, moment in self._written.items() if now - NOTED_SECONDS < moment <= now}
         due = sorted((key, use) for key, use in self._used.copy().items() if key not in self._written)
         if not due:
             return
         with store.unscoped(write=True) as tx:
             # sorted, so that servers lock rows in the same order
-            latest = instant_after(tx.now, timedelta(seconds=KEY_SECONDS))
-            for (account_id, key_id), (moment, address) in due:
+            latest = instant_after(tx.now, timedelta(seconds=NOTED_SECONDS))
+            for (account_id, used_id), (moment, address) in due:
                 at = as_instant(datetime.fromtimestamp(moment, UTC))
-                tx.run(USED, account=account_id, key=key_id, at=at, address=address, latest=latest)
+                tx.run(self.statement, account=account_id, id=used_id, at=at, address=address, latest=latest)
         self._written.update((key, now) for key, _ in due)
         for key, use in due:
             if self._used[key] is use:  # else it was used again meanwhile
@@ -138,10 +137,11 @@ class Housekeeping(Background):
         note_state: Callable[[], None] | None = None,
     ) -> None:
         self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
-        self.keys_used = KeysUsed()
+        self.keys_used, self.sessions_used = Used(USED), Used(sessions.USED)
         self._last = (
             Chore("writing the request log", QUIET_SECONDS, self._record),
             Chore("noting used keys", NOTE_SECONDS, lambda: self.keys_used.write(store)),
+            Chore("noting used sessions", NOTE_SECONDS, lambda: self.sessions_used.write(store)),
             *([Chore("noting metrics", STATE_SECONDS, note_state)] if note_state else []),
             *log.chores,
         )

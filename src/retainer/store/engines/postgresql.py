@@ -158,9 +158,9 @@ class Postgresql:
                 self.give_back(connection)
         return None
 
-    def begin_write(self, account_id: int | None) -> Connection:
+    def begin_write(self, account_id: int | None, *, is_patient: bool = True) -> Connection:
         self._pool.check_commits()
-        return self.writers.begin_any() if account_id is None else self.writers.begin(account_id)
+        return self.writers.begin_any() if account_id is None else self.writers.begin(account_id, is_patient=is_patient)
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:
         account_id, connection.account_id = connection.account_id, None

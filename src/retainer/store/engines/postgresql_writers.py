@@ -29,12 +29,16 @@ class AccountWriters:
         self.awaited = FairSemaphore(MAX_LOCKS_AWAITED, 1, MAX_WRITERS_WAITING)
         self._pool = pool
 
-    def begin(self, account_id: int) -> Connection:
-        """Begin a transaction once no other of the account writes. Raises Busy if that takes too long."""
-        if not wait_for(self.queues, account_id, wait_end()):
+    def begin(self, account_id: int, *, is_patient: bool) -> Connection:
+        """Begin a transaction once no other of the account writes. Raises Busy if that takes too long.
+
+        Without patience, it raises Busy if another one writes now.
+        """
+        is_next = wait_for(self.queues, account_id, wait_end()) if is_patient else self.queues.acquire(account_id, 0)
+        if not is_next:
             raise Busy("Other writes of the account took too long.")
         try:
-            connection = self._try_lock(account_id) or self._await_lock(account_id)
+            connection = self._try_lock(account_id) or self._await_lock(account_id, is_patient=is_patient)
         except BaseException:
             self.hand_on(account_id)
             raise
@@ -65,8 +69,10 @@ class AccountWriters:
                 return connection
         return None
 
-    def _await_lock(self, account_id: int) -> Connection:
+    def _await_lock(self, account_id: int, *, is_patient: bool) -> Connection:
         """Wait for the process that has the lock, on a connection that no running request needs."""
+        if not is_patient:
+            raise Busy("Another process writes for the account.")
         with ExitStack() as place, ExitStack() as failed:
             with of_request.left():
                 end = wait_end()

@@ -183,12 +183,15 @@ class Sqlite:
         for first in range(rest, len(rows), ROWS_TOGETHER):
             connection.execute(together, [*chain.from_iterable(rows[first : first + ROWS_TOGETHER])])
 
-    def begin_write(self, account_id: int | None) -> DriverConnection:
-        self.turns.take(account_id)
+    def begin_write(self, account_id: int | None, *, is_patient: bool = True) -> DriverConnection:
+        (self.turns.take if is_patient else self.turns.take_now)(account_id)
         try:
             self._check_file()
             connection = self.connection()
             try:
+                if not is_patient:  # another process may write, too; a connection that does not wait is used once
+                    self._open.discard(connection)
+                    connection.execute("PRAGMA busy_timeout=0")
                 self._translated(connection.execute, "BEGIN IMMEDIATE")
             except BaseException:
                 self.give_back(connection)
@@ -214,8 +217,7 @@ class Sqlite:
             self._open.discard(connection)
             if commit:
                 is_full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"  # a closed connection has no name
-                kind = DiskFull if is_full else OutcomeUnknown
-                raise kind(str(error)) from error
+                raise (DiskFull if is_full else OutcomeUnknown)(str(error)) from error
         finally:
             self.give_back(connection)
 

@@ -38,6 +38,12 @@ class Turns:
             self.writer.release(account_id)  # its pause has begun while this writer waited
         self._holder, self._since = account_id, time.thread_time()
 
+    def take_now(self, account_id: int | None) -> None:
+        """Take the turn without waiting for it. Raises Busy if it is not free, or if the account pauses."""
+        if self.is_pausing(account_id) or not self.writer.acquire(account_id, 0):
+            raise Busy("Another write is running.")
+        self._holder, self._since = account_id, time.thread_time()
+
     def hand_on(self) -> None:
         """Pass the turn on. The account of a long one pauses if another one waits; its former pause is over."""
         holder = self._holder
