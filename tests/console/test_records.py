@@ -463,3 +463,16 @@ def test_more_details_leave_out_what_says_nothing(api, visitor):
     page = visitor.get(f"/console/records/tasks/{api.make('/tasks', billable=False)['id']}")
     (details,) = [each for each in page.all("section") if each.text.startswith("More details")]
     assert ("Billable No" in details.text, "Subtasks" in details.text) == (True, False)
+
+
+def test_a_void_or_changed_invoice_offers_the_paper_as_it_was_first_issued(api, visitor):
+    line = {"description": "Design", "unit_price": "100"}
+    invoice = api.make("/invoices", status="sent", lines=[line])
+    page = f"/console/records/invoices/{invoice['id']}"
+    assert "PDF as first issued" not in visitor.get(page).text
+    first = visitor.get(f"{page}/pdf").html
+    api.patch(f"/invoices/{invoice['id']}", {"notes": "Thank you"})
+    assert "PDF as first issued" in visitor.get(page).text
+    assert visitor.get(f"{page}/pdf?version=1").html == first != visitor.get(f"{page}/pdf").html
+    api.patch(f"/invoices/{invoice['id']}", {"status": "void"})
+    assert "E-invoice (XML)" not in visitor.get(page).text

@@ -48,6 +48,13 @@ def load_version(tx: Tx, record: Printable, number: int | None = None) -> Versio
     return None if row is None else Version(row[0], read_facts(row[1]))
 
 
+def load_paper(tx: Tx, record: Printable) -> Document:
+    """Return what the newest paper of a record says: of an issued one what is stored, of a draft what applies now."""
+    is_issued = isinstance(record, CreditNote) or record.status != "draft"
+    version = load_version(tx, record) if is_issued else None
+    return load_facts(tx, record) if version is None else version.facts
+
+
 def issue(tx: Tx, record: Printable, facts: Document) -> None:
     """Store the facts of a document that is now issued; one that was issued before, such as a quote, gets a version."""
     former = load_version(tx, record) if isinstance(record, Quote) else None

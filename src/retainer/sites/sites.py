@@ -88,7 +88,7 @@ class Site(Record):
     url: Annotated[
         SiteUrl, "Unique in the account. Stored normalized: host in lower case, no default port, no fragment."
     ]
-    name: Annotated[Text191, "Name of the site. Default: the host of `url`, in Unicode."] = SERVER_DEFAULT
+    name: Annotated[Text191, "Name of the site. Default: the host of `url`."] = SERVER_DEFAULT
     client_id: Annotated[Id | None, "Follows from the project. Null for the agency's own sites."] = None
     project_id: Annotated[Id | None, "A project of the client. Becomes null when it is deleted."] = None
     environment: Environment = "production"

@@ -6,8 +6,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.facts import load_facts
 from retainer.billing.invoices.types import Invoice
+from retainer.billing.papers import load_paper
 from retainer.billing.quotes.types import Quote
 from retainer.console.catalogue import Kind
 from retainer.console.labels import field_label
@@ -52,7 +52,7 @@ class RecordPage(Values, Generic[R]):
     def document(self) -> Document:
         if not isinstance(self.own, Invoice | Quote | CreditNote):
             raise TypeError(f"A {self.kind.noun} is not printed.")
-        return load_facts(self.tx, self.own)
+        return load_paper(self.tx, self.own)
 
     def value(self, name: str) -> Value:
         self.seen.add(name)

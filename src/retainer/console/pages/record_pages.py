@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from retainer.billing.files import DocumentQuery
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
@@ -171,8 +172,12 @@ def file_links(page: AnyPage) -> list[ActionLink]:
         return []
     if getattr(page.own, "status", "") == "draft":
         return [ActionLink("Preview PDF", "pdf")]
-    pdf, einvoice = ActionLink("PDF", "pdf"), ActionLink("E-invoice (XML)", "xml")
-    return [pdf] if missing_facts(page.document) else [pdf, einvoice]
+    links, is_void = [ActionLink("PDF", "pdf")], getattr(page.own, "status", "") == "void"
+    if not is_void and not missing_facts(page.document):
+        links.append(ActionLink("E-invoice (XML)", "xml"))
+    if is_void or getattr(page.own, "document_version", 1) > 1:
+        links.append(ActionLink("PDF as first issued", "pdf?version=1"))
+    return links
 
 
 def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLink]:
@@ -189,14 +194,18 @@ def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLi
 
 
 def show_file(tx: Tx, context: PageContext) -> Reply:
-    """Return a file; a draft's is the preview of what will be issued. Raises `not_found` and what it lacks."""
+    """Return a file; a draft's is the preview of what will be issued. Raises `not_found` and what it lacks.
+
+    `version=1` in the query asks for the document as it was first issued.
+    """
     kind = context.catalogue.find(context.path_parameters["kind"])
     record_id = read_id(context.path_parameters["record"], kind.table)
     forms = kind.reading.representations if kind.reading else ()
     form = next((form for form in forms if form.suffix == context.path_parameters["suffix"]), None)
     if form is None:
         raise Refusal("not_found", f"A {kind.noun} has no such file.")
-    return File(form.media_type, form.prepare(tx, kind.get(tx, record_id)))
+    version = {"version": 1} if kind.reading and context.query.text("version") == "1" else {}
+    return File(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)))
 
 
 def show_sample(tx: Tx, context: PageContext) -> Reply:
