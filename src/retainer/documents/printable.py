@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Set as AbstractSet
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -33,6 +34,8 @@ RIGHT_TO_LEFT, END = "\u2067", "\u2069"
 """They enclose a line that is read from right to left (UAX #9), with its numbers and punctuation."""
 LINE_BREAKS = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
 MANY_LINES = re.compile(r"\n\s*\n\s*")
+LIGATURE = re.compile("[\ufb00-\ufdef\ufe70-\ufefc]")
+"""Ligatures and forms of letters that fonts use for the letters themselves."""
 LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
@@ -43,15 +46,30 @@ def font_names(country: str | None) -> list[str]:
 
 
 @cache
-def glyphs(name: str) -> AbstractSet[int]:
-    """Return the code points that a font of documents has in all its files."""
+def glyphs(name: str) -> Mapping[int, str]:
+    """Return the code points that a font of documents has in all its files, and the character that stands for each.
+
+    A PDF knows one character for each glyph. Where several have the same, as "-" and U+2011 do, all are printed as one
+    of them, so that a copied text does not depend on which came first in the document.
+    """
     from fontTools.ttLib import TTFont  # noqa: PLC0415  # 20 ms, and only documents need it
 
     faces = []
     for path in FILES[name]:
         with TTFont(path, lazy=True, fontNumber=0) as face:
-            faces.append(frozenset(face.getBestCmap()))
-    return frozenset.intersection(*faces)
+            faces.append(face.getBestCmap())
+    shared = defaultdict[str, list[str]](list)
+    for code in sorted(frozenset.intersection(*map(frozenset, faces))):
+        shared[faces[0][code]].append(chr(code))
+    return {ord(each): _usual(alike) for alike in shared.values() for each in alike}
+
+
+def _usual(alike: Sequence[str]) -> str:
+    """Return which of the characters with one glyph is printed: no compatibility form, and the one of the lowest code.
+
+    Thus U+2011 and U+2010 become "-", and the micro sign the Greek letter.
+    """
+    return min({unicodedata.normalize("NFKC", each) for each in alike}.intersection(alike), default=alike[0])
 
 
 def printable(text: str) -> str:
@@ -85,16 +103,17 @@ def _character(character: str) -> str:
         return character if character == "\u00a0" else " "
     if FORMATTING.match(character):
         return ""
-    if _has_glyph(character):
-        return character
     simpler = unicodedata.normalize("NFKC", character)
-    if simpler != character and all(map(_has_glyph, simpler)):
-        return simpler
+    for text in (simpler, character) if LIGATURE.match(character) else (character, simpler):
+        shown = [_shown(each) for each in text]
+        if None not in shown:
+            return "".join(filter(None, shown))
     return REPLACEMENT
 
 
-def _has_glyph(character: str) -> bool:
-    return any(ord(character) in glyphs(name) for name in FILES)
+def _shown(character: str) -> str | None:
+    """Return the character as the first font that has it prints it; None if no font has it."""
+    return next((glyphs(name)[ord(character)] for name in FILES if ord(character) in glyphs(name)), None)
 
 
 def _directed(line: str) -> str:
