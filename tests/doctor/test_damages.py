@@ -11,13 +11,13 @@ from retainer.doctor.examination import examine
 from retainer.doctor.findings import overall
 from retainer.identity import logos
 from retainer.identity.actors import operator_of
+from retainer.schema.billing import issued_documents
 from retainer.settings import Settings
 from retainer.store.engines import Sqlite, connect
 from tests.databases import each_database, only_sqlite, path_of
 from tests.documents.test_logo_files import png
 
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}
-PDF = {"Accept": "application/pdf"}
 # Each row: statements, the check that finds it, and words of what it says.
 DAMAGES = {
     "the total of an invoice": ("UPDATE invoices SET total = total + 1", "documents", "total is"),
@@ -73,6 +73,17 @@ DAMAGES = {
     "a logo's bytes": ("UPDATE logos SET content = sha256_of_nothing", "files", "the digest differs"),
     "a deleted logo": ("DELETE FROM logos", "files", "which does not exist"),
     "a damaged PDF": ("UPDATE issued_documents SET pdf = sha256_of_nothing", "files", "PDF is damaged"),
+    "what an invoice says": ("UPDATE document_versions SET facts = '{}'", "files", "What it says cannot be read"),
+    "the first versions deleted": (
+        "DELETE FROM document_versions WHERE version = 1",
+        "files",
+        "An earlier version of it is missing",
+    ),
+    "a total on paper": (
+        'UPDATE document_versions SET facts = replace(facts, \'"total":"119.00"\', \'"total":"120.00"\')',
+        "files",
+        "another number or total",
+    ),
     "issued documents deleted": ("DELETE FROM issued_documents", "sums", "count of issued_documents"),
     "search texts emptied": ("UPDATE clients SET search = ''", "texts", "search"),
     "a sort key": ("UPDATE clients SET name_sort = 'zzz'", "texts", "name_sort"),
@@ -117,7 +128,10 @@ def busy(api):
     lines = [{"time_entry_ids": entries[:1]}, LINE]
     api.make("/invoices", client_id=client, lines=[LINE], status="sent")
     invoice = api.make("/invoices", client_id=client, project_id=project, lines=lines, status="sent")["id"]
-    assert api.get(f"/invoices/{invoice}", headers=PDF).status == 200
+    api.patch(f"/invoices/{invoice}", {"notes": "Thank you"})
+    with api.operating() as tx:  # as versions did that stored no facts
+        files = {"invoice_id": invoice, "pdf": b"%PDF-1.7 %%EOF", "xml": b"<?xml version='1.0'?><invoice/>"}
+        tx.insert_counted(issued_documents, files)
     api.pay(invoice, amount="10")
     api.make(f"/invoices/{invoice}/credit-notes", amount="20")
     api.make("/quotes", client_id=client, lines=[LINE])

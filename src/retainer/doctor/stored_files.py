@@ -1,18 +1,25 @@
-"""Stored files: logos and the documents that were issued can be read, and are where others expect them."""
+"""Stored files: logos, and what issued documents say, can be read, and agree with the records that they belong to."""
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.doctor.findings import Finding
-from retainer.documents.facts import Issuer
-from retainer.schema.billing import credit_notes, invoices, issued_documents
+from retainer.documents.facts import Document, Issuer
+from retainer.schema.billing import credit_notes, document_versions, invoices, issued_documents, quotes
 from retainer.schema.identity import accounts, logos
 from retainer.store.constraints import singular
 from retainer.store.streams import stream_rows
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
+from retainer.values.exact import minor_units
 
-read_issuer = decoder(Issuer)
+read_issuer, read_facts = decoder(Issuer), decoder(Document)
+PAPERS = {"invoice_id": invoices, "credit_note_id": credit_notes, "quote_id": quotes}
+"""The records of stored facts, by the columns that name them."""
 PDF, PDF_END, XML, XML_END = b"%PDF-", b"%%EOF", b"<?xml", b">"
 ENDING = 64
 """Bytes at the end of a file in which its mark is looked for."""
@@ -34,6 +41,7 @@ def find(tx: Tx) -> Iterator[Finding]:
                 what = f"It prints logo {logo_id}, which does not exist."
                 yield Finding(what, f"{singular(table)} {record_id}")
     yield from _documents(tx)
+    yield from _papers(tx)
 
 
 def _documents(tx: Tx) -> Iterator[Finding]:
@@ -47,6 +55,35 @@ def _documents(tx: Tx) -> Iterator[Finding]:
             yield Finding("Its stored PDF is damaged.", record)
         if xml is not None and not is_whole(bytes(xml), XML, XML_END):
             yield Finding("Its stored e-invoice is damaged.", record)
+
+
+def _papers(tx: Tx) -> Iterator[Finding]:
+    """Find facts that cannot be read or say another total or number than their record, and missing versions."""
+    owners = [(name, table, _said_by(table)) for name, table in PAPERS.items()]
+    newest: dict[tuple[str, int], int] = {}
+    for version_id, number, text, *ids in stream_rows(tx, document_versions, "version", "facts", *PAPERS):
+        named = [(owner, record_id) for owner, record_id in zip(owners, ids, strict=True) if record_id is not None]
+        if len(named) != 1:
+            yield Finding("It belongs to no document, or to two.", f"document version {version_id}")
+            continue
+        ((name, table, statement), record_id) = named[0]
+        record = f"{singular(table)} {record_id}, version {number}"
+        if number != newest.get((name, record_id), 0) + 1:
+            yield Finding("An earlier version of it is missing.", record)
+        newest[name, record_id] = number
+        try:
+            facts = read_facts(text)
+        except msgspec.MsgspecError:
+            yield Finding("What it says cannot be read.", record)
+            continue
+        row = tx.one(statement, id=record_id)  # a quote can change between its versions
+        said = (facts.number, minor_units(facts.total, facts.currency))
+        if row is not None and name != "quote_id" and tuple(row) != said:
+            yield Finding("It says another number or total than the record.", record)
+
+
+def _said_by(table: Table) -> Select[Any]:
+    return select(table.c.number, table.c.total).where(table.c.id == bindparam("id"))
 
 
 def is_whole(content: bytes, start: bytes, end: bytes) -> bool:
