@@ -27,14 +27,23 @@ LINES = 200
 
 @contextmanager
 def written_by_another(api: ApiClient) -> Iterator[None]:
-    """Another connection, which the server does not know, holds the only writer."""
-    engine = api.store.engine
+    """Another connection, which the server does not know, holds the only writer, and no request waits for it."""
+    engine, patient = api.store.engine, list[int | None]()
     assert isinstance(engine, Sqlite)
+    begin = engine.begin_write
+
+    def begin_write(account_id, *, is_patient=True):
+        patient.extend([account_id] * is_patient)
+        return begin(account_id, is_patient=is_patient)
+
+    engine.begin_write = begin_write  # type: ignore[method-assign]
     other = engine.driver.connect(str(engine.path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
         yield
+        assert patient == []
     finally:
+        del engine.begin_write
         other.execute("ROLLBACK")
         other.close()
 
