@@ -7,14 +7,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections import Counter
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 from testing.process import PATIENCE, drained, environment, until
 
-from retainer.server.http.connections import IDLE_SECONDS, MAX_PER_ADDRESS, ConnectionGuard
-from retainer.server.http.gate import BODY_SECONDS
+from retainer.server.http.connections import (
+    IDLE_SECONDS,
+    MAX_CONNECTIONS,
+    MAX_PER_ADDRESS,
+    OLD_SECONDS,
+    SHARE_OF_ADDRESS,
+    ConnectionGuard,
+)
+from retainer.server.http.gate import BODY_SECONDS, Underway
 from retainer.settings import Settings
 from tests.deploy.programs import DEPLOY
 from tests.length import length, only_full
@@ -26,15 +33,18 @@ A_TICK = 0.02
 
 
 @contextlib.contextmanager
-def idle(server, count, address):
-    """Connections on which nothing is sent."""
+def idle(server, count, address, sent=b""):
+    """Connections on which nothing more is sent."""
     with contextlib.ExitStack() as stack:
-        yield [
+        links = [
             stack.enter_context(
                 socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE, source_address=(address, 0))
             )
             for _ in range(count)
         ]
+        for link in links:
+            link.sendall(sent)
+        yield links
 
 
 def kept_by_proxies():
@@ -82,6 +92,14 @@ def test_idle_connections_are_cut_to_the_share_of_their_address_and_locks_are_ke
     assert locks(server) == before
 
 
+def test_connections_with_half_a_request_are_cut_to_the_share_of_their_address(server, agency, address):
+    surplus = 50
+    with idle(server, MAX_PER_ADDRESS + surplus, address, b"GET /console HTTP/1.1\r\nHo") as links:
+        with server.client(agency["key"]) as other:
+            until(lambda: other.get("/me").status == 200 and sum(map(is_closed, links)) >= surplus, "they are cut")
+        assert sum(map(is_closed, links)) == surplus
+
+
 @only_full
 def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
     with idle(server, 1, address) as (link,):
@@ -99,30 +117,47 @@ def test_a_connection_that_a_proxy_keeps_serves_later_requests(server, agency):
         assert client.local_address == before, "the same connection all the while"
 
 
-def a_guard(overdue):
-    return ConnectionGuard(Settings(), lambda: overdue, lambda *_: None)
+def a_guard(*requests, settings=None, connections=MAX_CONNECTIONS):
+    return ConnectionGuard(settings or Settings(), lambda: [*requests], connections, lambda *_: None)
 
 
 @pytest.fixture
 def guarded():
     """A guard, both ends of a connection, and the connection as the guard sees it."""
-    guard = a_guard(Counter())
+    guard = a_guard()
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_connection(listener.getsockname()) as client,
         listener.accept()[0] as accepted,
     ):
+        accepted.settimeout(PATIENCE)
         guard.scan()
         (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
         yield guard, client, accepted, found
 
 
+def look(guard, connections):
+    """Look at connections that stay as they are twice: those that were not so before are left alone."""
+    for _ in range(2):
+        guard.check(connections)
+
+
 def is_received(guarded, **state):
     """Whether the connection still receives after a look at it in a state."""
     guard, client, accepted, found = guarded
-    guard.check([found._replace(**state)])
+    look(guard, [found._replace(**state)])
     client.sendall(b"x")
     return accepted.recv(1) == b"x"
+
+
+def overdue(peer, seconds=1):
+    """A request whose body should have come some seconds ago."""
+    return Underway(peer, awaits_body=True, at=time.monotonic() - seconds)
+
+
+def answered(peer, ago):
+    """A request that has come some seconds ago."""
+    return Underway(peer, awaits_body=False, at=time.monotonic() - ago)
 
 
 LATE = {"sent_ago": BODY_SECONDS + 1, "received_ago": BODY_SECONDS + 1, "is_used": True}
@@ -134,26 +169,92 @@ def test_a_connection_that_is_answered_is_never_cut_however_long_it_takes(guarde
 
 def test_a_body_that_does_not_come_in_time_is_no_longer_received(guarded):
     guard, client, accepted, found = guarded
-    guard.overdue = lambda: Counter({found.peer: 1})
+    guard.underway = lambda: [overdue(found.peer)]
     assert is_received(guarded, sent_ago=BODY_SECONDS - 1, received_ago=1, is_used=True), "it may still come"
-    guard.check([found._replace(**LATE)])
+    look(guard, [found._replace(**LATE)])
     assert accepted.recv(1) == b""
     accepted.sendall(b"x")
     assert client.recv(1) == b"x", "it is told why"
 
 
-def test_a_peer_with_an_overdue_body_and_an_answer_to_come_keeps_both_connections(guarded):
+def test_a_peer_with_an_overdue_body_and_two_connections_of_it_keeps_both(guarded):
     """Nobody knows which is which."""
     guard, client, accepted, found = guarded
-    guard.overdue = lambda: Counter({found.peer: 1})
-    guard.check([found._replace(**LATE), found._replace(**LATE, inode=0)])
+    guard.underway = lambda: [overdue(found.peer)]
+    look(guard, [found._replace(**LATE), found._replace(**LATE, inode=0)])
     client.sendall(b"x")
     assert accepted.recv(1) == b"x"
 
 
+def test_an_answer_to_come_protects_no_overdue_body_of_its_peer(guarded):
+    guard, _, accepted, found = guarded
+    guard.underway = lambda: [overdue(found.peer), answered(found.peer, 30)]
+    look(guard, [found._replace(**LATE), found._replace(**LATE | {"received_ago": 30}, inode=0)])
+    assert accepted.recv(1) == b""
+
+
+def test_half_a_head_protects_an_overdue_body_of_its_peer_for_a_while_only(guarded):
+    guard, client, accepted, found = guarded
+    both = [found._replace(**LATE), found._replace(**LATE, inode=0)]
+    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS - 2)]
+    look(guard, both)
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x"
+    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS + 1)]
+    look(guard, both)
+    assert accepted.recv(1) == b""
+
+
+def test_an_answer_is_not_cut_off_because_of_old_bodies_of_its_peer(guarded):
+    guard, _, _, found = guarded
+    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS + 1), answered(found.peer, LATE["received_ago"])]
+    assert is_received(guarded, **LATE)
+
+
+def test_what_has_just_come_may_be_a_whole_request(guarded):
+    _, client, accepted, found = guarded
+    guard = a_guard(connections=0)
+    guard.check([found._replace(**HALF_A_HEAD)])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x"
+
+
+HALF_A_HEAD = {"is_used": True, "sent_ago": 2, "received_ago": 2}
+IDLE_STATE = {"is_used": True, "sent_ago": 2, "received_ago": 3}
+
+
+@pytest.mark.parametrize("state", [HALF_A_HEAD, IDLE_STATE], ids=["half a head", "idle"])
+def test_connections_without_a_request_are_cut_to_a_share_of_a_small_limit(guarded, state):
+    _, client, accepted, found = guarded
+    guard = a_guard(connections=4 * SHARE_OF_ADDRESS)
+    others = [found._replace(**IDLE_STATE, inode=-1 - number) for number in range(4)]
+    look(guard, [*others[1:], found._replace(**state)])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x", "four are its share"
+    guard = a_guard(connections=4 * SHARE_OF_ADDRESS)
+    look(guard, [*others, found._replace(**state)])
+    assert accepted.recv(1) == b""
+
+
+def test_a_connection_that_is_answered_is_not_cut_for_the_share_of_its_address(guarded):
+    _, client, accepted, found = guarded
+    guard = a_guard(answered(found.peer, 2), connections=SHARE_OF_ADDRESS)
+    look(guard, [found._replace(**IDLE_STATE, inode=0), found._replace(**HALF_A_HEAD)])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x"
+
+
+@pytest.mark.parametrize(("proxies", "stays"), [("127.0.0.0/8", True), ("192.0.2.0/24", False)])
+def test_of_a_trusted_proxy_no_connection_is_cut_for_its_share(guarded, proxies, stays):
+    _, _, accepted, found = guarded
+    guard = a_guard(settings=Settings(trusted_proxies=(ip_network(proxies),)), connections=SHARE_OF_ADDRESS)
+    look(guard, [found._replace(**IDLE_STATE, inode=0), found._replace(**IDLE_STATE)])
+    assert is_closed(accepted) != stays
+
+
 def test_a_response_that_nobody_takes_ends_its_connection(guarded):
     guard, client, _, found = guarded
-    guard.check([found._replace(is_taken=False, sent_ago=IDLE_SECONDS + 1)])
+    look(guard, [found._replace(is_taken=False, sent_ago=IDLE_SECONDS + 1)])
     assert client.recv(1) == b""
 
 
@@ -162,7 +263,7 @@ def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path,
     if ":" in host:
         require("ipv6", Path("/proc/net/if_inet6").exists(), "There is no IPv6 here.")
     listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    guard = a_guard(Counter())
+    guard = a_guard()
     guard.scan()
     began = time.monotonic()
     with listener, socket.create_connection(listener.getsockname()[:2]) as client, listener.accept()[0] as accepted:
@@ -193,7 +294,7 @@ def scan():
         guard.scan()
 
 sys.setswitchinterval(1e-6)
-guard = ConnectionGuard(Settings(), dict, print)
+guard = ConnectionGuard(Settings(), list, 8192, print)
 threading.Thread(target=scan, daemon=True).start()
 for _ in range(2000):
     listener = socket.create_server(("127.0.0.1", 0))

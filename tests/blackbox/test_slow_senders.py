@@ -8,7 +8,7 @@ import time
 import pytest
 from testing.process import Client, at_once, checked, drained, parsed, query, statuses
 
-from retainer.server.http.gate import BODY_SECONDS
+from retainer.server.http.gate import ANONYMOUS_BODIES, BODY_SECONDS
 from retainer.settings import BASE_PATH
 from tests.length import only_full
 
@@ -117,6 +117,21 @@ UNFINISHED_FORM = (
 def test_slow_forms_from_many_addresses_hold_up_no_account(server, agency):
     with connections(server, [UNFINISHED_FORM] * 200, 20), server.client(agency["key"]) as client:
         assert statuses([client.post("/tags", {"name": f"Tag {number}"}) for number in range(5)]) == {201: 5}
+
+
+@only_full
+def test_half_a_request_beside_a_slow_body_does_not_keep_it_for_ever(server):
+    """The bodies are as many as are awaited without an account; parts of heads come from each of their addresses."""
+    addresses, parts = 4, []
+    with connections(server, [UNFINISHED_FORM] * ANONYMOUS_BODIES, addresses) as links, contextlib.ExitStack() as stack:
+        end = time.monotonic() + LONGEST
+        while len(answered(links)) < ANONYMOUS_BODIES and time.monotonic() < end:
+            if len(parts) < LONGEST:
+                parts.append(
+                    stack.enter_context(connections(server, [b"GET /console HTTP/1.1\r\nHo"] * addresses, addresses))
+                )
+            time.sleep(1)
+        assert len(answered(links)) == ANONYMOUS_BODIES
 
 
 def test_slow_forms_of_one_address_hold_up_no_sign_in_from_another(server):

@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import msgspec
 
@@ -44,6 +45,15 @@ def _credentials(request: Request) -> int:
     return hash(tuple(map(request.environ.get, CREDENTIALS)))
 
 
+class Underway(NamedTuple):
+    """A request that is being received or answered."""
+
+    peer: str
+    awaits_body: bool
+    at: float
+    """When the last of it arrived, on the monotonic clock; until when it may arrive, if it `awaits_body`."""
+
+
 class Turn(threading.local):
     """The turn of the request that a thread answers."""
 
@@ -66,7 +76,7 @@ class Gate:
         self.look_up = look_up
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._turn = Turn()
-        self._awaited: dict[int, tuple[str, float]] = {}
+        self._underway: dict[int, Underway] = {}
 
     def admit(self, request: Request) -> None:
         """Receive the body of a request and wait for its turn. The caller answers it by its deadline, and calls `end`.
@@ -75,6 +85,7 @@ class Gate:
         """
         arrived, turn = time.monotonic(), self._turn
         turn.subject = self.subject_of(request)
+        self._note(request, arrived)
         of_request.at, of_request.left = arrived + REQUEST_SECONDS, self.left
         try:
             self._identify(request)
@@ -90,6 +101,7 @@ class Gate:
         if turn.is_held:
             turn.is_held = False
             self.running.release(turn.subject)
+        self._underway.pop(id(request), None)
         of_request.reset()
         if request.refusal is None and (request.account_id is None) == isinstance(turn.subject, int):
             self.learn(request)
@@ -126,9 +138,11 @@ class Gate:
             else:
                 self._enter()
 
-    def overdue(self) -> Counter[str]:
-        now = time.monotonic()
-        return Counter(peer for peer, until in list(self._awaited.values()) if until < now)
+    def underway(self) -> list[Underway]:
+        return list(self._underway.values())
+
+    def _note(self, request: Request, at: float, *, awaits_body: bool = False) -> None:
+        self._underway[id(request)] = Underway(request.environ.get("REMOTE_ADDR", ""), awaits_body, at)
 
     def _identify(self, request: Request) -> None:
         """Find out the account of unknown credentials, which would have the turns and the bodies of each network."""
@@ -163,11 +177,11 @@ class Gate:
         if not bodies.acquire(subject, BODY_SECONDS):
             message = "Too many requests wait for their bodies. Send each body without pauses, and try again."
             raise Refusal("unavailable", message, headers=RETRY)
-        self._awaited[id(request)] = request.environ.get("REMOTE_ADDR", ""), until
+        self._note(request, until, awaits_body=True)
         try:
             request.receive()
         finally:
-            del self._awaited[id(request)]
+            self._note(request, time.monotonic())
             bodies.release(subject)
         if not is_whole(request):
             message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."

@@ -76,7 +76,8 @@ def work(
         searches = Pool()
         for pool in (app.renderers, searches):
             chores.callback(pool.close)
-        guard = ConnectionGuard(app.settings, app.gate.overdue, app.log.failure)
+        connections = _max_connections()
+        guard = ConnectionGuard(app.settings, app.gate.underway, connections, app.log.failure)
         for background in (
             app.housekeeping,
             *background_work(app, searches.run),
@@ -96,7 +97,7 @@ def work(
         signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
         chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
-        HttpServer(app.settings.threads).run(app, listener)
+        HttpServer(app.settings.threads, connections).run(app, listener)
 
 
 class HttpServer(MPServer):
@@ -105,7 +106,7 @@ class HttpServer(MPServer):
     It uses private names of Granian, so pyproject.toml pins the version.
     """
 
-    def __init__(self, running: int) -> None:
+    def __init__(self, running: int, connections: int) -> None:
         super().__init__(
             "",
             interface=Interfaces.WSGI,
@@ -115,7 +116,7 @@ class HttpServer(MPServer):
             http=HTTPModes.http1,
             # Granian counts from the last response, so this ends idle connections too.
             http1_settings=HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD),
-            backpressure=_max_connections(),
+            backpressure=connections,
             websockets=False,
             log_level=LogLevels.error,
             log_dictconfig=LOGGING,
