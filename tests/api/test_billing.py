@@ -105,9 +105,9 @@ def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, wo
     ("descriptions", "days", "words"),
     [
         (["Texts", "Texts"], ["2026-03-02", "2026-03-05"], "Texts"),
-        ([None, None], ["2026-03-02", "2026-03-02"], "Work on 2026-03-02"),
-        (["Texts", None], ["2026-03-05", "2026-03-02"], "Work from 2026-03-02 to 2026-03-05"),
-        (["Texts", "Photos"], ["2026-03-02", "2026-03-02"], "Work on 2026-03-02"),
+        ([None, None], ["2026-03-02", "2026-03-02"], "Work on 2 March 2026"),
+        (["Texts", None], ["2026-03-05", "2026-03-02"], "Work from 2 to 5 March 2026"),
+        (["Texts", "Photos"], ["2026-03-02", "2026-03-02"], "Work on 2 March 2026"),
     ],
 )
 def test_a_line_takes_the_description_that_its_work_shares_or_else_its_days(world, descriptions, days, words):
@@ -169,7 +169,7 @@ def test_expenses_are_billed_for_their_net_with_the_markup(world, spent, quantit
     (line,) = invoice["lines"]
     names = ("kind", "quantity", "unit", "unit_price", "amount", "tax_rate", "project_id", "expense_ids")
     assert [line[name] for name in names] == ["expense", quantity, None, unit_price, amount, "19", world.a1, ids]
-    assert "2026-03-02" in line["description"]
+    assert "2 March 2026" in line["description"]
     assert invoice["subtotal"] == amount
 
 

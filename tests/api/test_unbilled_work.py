@@ -76,8 +76,8 @@ def copies(world, table, record_id, times):
     [
         (
             "time", "entry", [
-                ("Work on 2026-03-01", [1]), ("Took photos", [2]), ("Work on 2026-03-03", [3]), ("Wrote texts", [4]),
-                ("Work on 2026-03-05", [5]), ("Work on 2026-03-06", [6]),
+                ("Work on 1 March 2026", [1]), ("Took photos", [2]), ("Work on 3 March 2026", [3]),
+                ("Wrote texts", [4]), ("Work on 5 March 2026", [5]), ("Work on 6 March 2026", [6]),
             ],
         ),
         (
@@ -96,11 +96,11 @@ def copies(world, table, record_id, times):
         (
             "expenses",
             "entry",
-            [("Expenses on 2026-03-01", [1]), ("Train", [2]), ("Expenses on 2026-03-03", [3]), ("Server", [4])],
+            [("Expenses on 1 March 2026", [1]), ("Train", [2]), ("Expenses on 3 March 2026", [3]), ("Server", [4])],
         ),
-        ("expenses", "category", [("travel, Blog", [1]), ("travel", [2]), ("other", [3]), ("hosting", [4])]),
+        ("expenses", "category", [("travel, Blog", [1]), ("travel", [2]), ("Other expenses", [3]), ("hosting", [4])]),
         ("expenses", "project", [
-            ("Expenses on 2026-03-01", [1]), ("Train", [2]), ("Expenses from 2026-03-03 to 2026-03-04", [3, 4]),
+            ("Expenses on 1 March 2026", [1]), ("Train", [2]), ("Expenses from 3 to 4 March 2026", [3, 4]),
         ]),
     ],
 )  # fmt: skip  # the days of March that each line bills
@@ -116,6 +116,46 @@ def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, 
     assert bill(world, **{name: {"group_by": group_by}}).code == "nothing_to_bill"
 
 
+GERMAN = {
+    ("time", "entry"): [
+        *("Leistungen am 1. März 2026", "Took photos", "Leistungen am 3. März 2026", "Wrote texts"),
+        *("Leistungen am 5. März 2026", "Leistungen am 6. März 2026"),
+    ],
+    ("time", "task"): ["Weitere Leistungen", "Photos", "Weitere Leistungen, Blog", "Texts", "Weitere Leistungen, Shop"],
+    ("time", "user"): ["Ana Admin", "Ana Admin, Shop", "Max Member, Blog", "Max Member, Shop"],
+    ("time", "project"): ["Leistungen ohne Projekt", "Shop", "Blog"],
+    ("expenses", "entry"): ["Auslagen am 1. März 2026", "Train", "Auslagen am 3. März 2026", "Server"],
+    ("expenses", "category"): ["travel, Blog", "travel", "Weitere Auslagen", "hosting"],
+    ("expenses", "project"): ["Auslagen am 1. März 2026", "Train", "Auslagen vom 3. bis 4. März 2026"],
+}
+
+
+@pytest.mark.parametrize(("name", "group_by"), GERMAN)
+def test_lines_are_described_in_the_language_of_the_clients_documents(world, name, group_by):
+    world.api.patch(f"/clients/{world.a}", {"language": "de"})
+    invoice = bill(world, **{name: {"group_by": group_by}}).data
+    assert [text for text, _ in shown(invoice, name)] == GERMAN[name, group_by]
+
+
+@pytest.mark.parametrize(
+    ("language", "first", "words"),
+    [
+        ("de", "2026-03-28", "Leistungen vom 28. März bis 2. April 2026"),
+        ("de", "2025-12-28", "Leistungen vom 28. Dezember 2025 bis 2. April 2026"),
+        ("en", "2026-03-28", "Work from 28 March to 2 April 2026"),
+        ("en", "2025-12-28", "Work from 28 December 2025 to 2 April 2026"),
+    ],
+)
+def test_the_days_of_a_line_name_the_months_and_years_that_differ(world, language, first, words):
+    client = world.api.make("/clients", hourly_rate="60", language=language)["id"]
+    ids = [
+        world.api.make("/time-entries", client_id=client, date=day, duration_minutes=60)["id"]
+        for day in ("2026-04-02", first)
+    ]
+    (line,) = world.api.make("/invoices", client_id=client, lines=[{"time_entry_ids": ids}])["lines"]
+    assert line["description"] == words
+
+
 def test_expenses_of_a_project_are_called_by_their_descriptions(world):
     def spend(day, text):
         world.api.make("/expenses", client_id=world.a, project_id=world.ids["Blog"], date=day, description=text)
@@ -129,7 +169,7 @@ def test_expenses_of_a_project_are_called_by_their_descriptions(world):
     world.api.delete(f"/invoices/{invoice['id']}")
     spend("2026-04-05", "x" * 1990)
     assert [line["description"] for line in bill(world, expenses=april).data["lines"]] == [
-        "Expenses from 2026-04-02 to 2026-04-05"
+        "Expenses from 2 to 5 April 2026"
     ]
 
 
@@ -218,7 +258,13 @@ def test_unbilled_work_is_added_to_current_and_sent_lines(world):
     asked = {"time": {"group_by": "user"}, "expenses": {"group_by": "category"}}
     updated = api.patch(path, {"lines": [*updated["lines"][1:], LINE], "unbilled_work": asked}).data
     texts = ["Work without a project", "Shop", "Design", "Max Member, Blog", "Max Member, Shop", "Ana Admin"]
-    assert [line["description"] for line in updated["lines"]] == [*texts, "travel, Blog", "travel", "other", "hosting"]
+    assert [line["description"] for line in updated["lines"]] == [
+        *texts,
+        "travel, Blog",
+        "travel",
+        "Other expenses",
+        "hosting",
+    ]
     assert [ids for _, ids in shown(updated, "time")] == [[5], [1], [2], [3], [4, 6]]
     assert updated["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
 

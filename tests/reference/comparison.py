@@ -19,7 +19,7 @@ from retainer.billing import expenses, reading, rules
 from retainer.billing.credit_notes import credit_notes as crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.kinds.base import RecordedItem
+from retainer.billing.kinds.base import LineContext, RecordedItem
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
@@ -107,7 +107,8 @@ class Product:
             line.kind = kind.name
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
-            amount = kind.price_items(tx, line, items, invoice.currency, None)
+            context = LineContext(invoice, UNUSED_RATE, {}, self.owners, {}, set(), "UTC", "en")
+            amount = kind.price_items(tx, line, items, context)
         rules.complete_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
         return line
 

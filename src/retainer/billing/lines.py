@@ -116,7 +116,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     """Add a line to a draft, at its position or at the end; `meta.invoice` has the new totals."""
     invoice = load_invoice(tx, invoice_id)
     parties = place_line(tx, invoices, invoice, body)
-    price_line(tx, body, work.read_work(tx, invoice, parties.client.tax_rate, added=[body]))
+    price_line(tx, body, work.read_work(tx, invoice, parties, added=[body]))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
     work.attach(tx, invoice_id, [body])

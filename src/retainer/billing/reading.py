@@ -46,7 +46,7 @@ class Parties(NamedTuple):
 
 
 class DocumentProject(NamedTuple):
-    """A project of a document or its lines; its monthly fee in minor units, the language that of its client."""
+    """A project of a document or its lines; its monthly fee in minor units."""
 
     id: int
     name: str
@@ -61,7 +61,6 @@ class DocumentProject(NamedTuple):
     created_at: str
     completed_at: str | None
     archived_at: str | None
-    language: Language
 
 
 Projects = dict[int, DocumentProject]
@@ -118,9 +117,7 @@ def _select_parties(kind: type[Document]) -> Select[str]:
 PARTIES = {kind: _select_parties(kind) for kind in TEXTS}
 OF_CUSTOMER = len(Terms._fields)
 OF_ISSUER = OF_CUSTOMER + len(Customer.__struct_fields__)
-PROJECTS = select(*projects.c[DocumentProject._fields[:-1]], DOCUMENT_LANGUAGE).select_from(
-    projects.join(accounts, accounts.c.id == ACCOUNT).outerjoin(clients, clients.c.id == projects.c.client_id)
-)
+PROJECTS = select(*projects.c[DocumentProject._fields])
 """In the order of the fields of DocumentProject."""
 LISTED = PROJECTS.where(is_listed(projects.c.id, "ids"))
 

@@ -5,11 +5,12 @@ from decimal import Decimal
 
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, Selection, UnbilledWork
-from retainer.billing.kinds.base import Found, Key, LineContext, Rows, Work, WorkKind
+from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, Found, Key, LineContext, Rows, Work, WorkKind
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.milestones import MILESTONES
-from retainer.billing.reading import load_projects
+from retainer.billing.reading import Parties, load_projects
+from retainer.documents.facts import Language
 from retainer.store.tx import Tx
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
@@ -39,14 +40,16 @@ def excess(tx: Tx, count: int) -> str:
     return f"the batch may bill {left} more" if left is not None and count > left else ""
 
 
-def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[Matches, list[InvoiceLine]]:
+def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice, language: Language) -> tuple[Matches, list[InvoiceLine]]:
     """Return the work that a request for unbilled work matches, and lines for all of it.
 
     Notes an error, without reading the work, if one invoice cannot take it all.
     """
     wanted = [(kind, getattr(request, kind.selection)) for kind in KINDS]
     matches = [
-        (kind, selection, kind.find(tx, selection, invoice)) for kind, selection in wanted if selection is not None
+        (kind, selection, kind.find(tx, selection, invoice, language))
+        for kind, selection in wanted
+        if selection is not None
     ]
     count, named = sum(found.size for _, _, found in matches), count_work(invoice.lines)
     if reason := excess(tx, count + named):
@@ -58,7 +61,7 @@ def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[Matches,
 
 
 def read_work(
-    tx: Tx, invoice: Invoice, tax_rate: Decimal, current: Lines = (), matches: Matches = (), *, added: Lines = ()
+    tx: Tx, invoice: Invoice, parties: Parties | None, current: Lines = (), matches: Matches = (), *, added: Lines = ()
 ) -> LineContext:
     """Read the work of an invoice's lines, or of those `added`: a statement for each kind, and one for projects.
 
@@ -86,7 +89,8 @@ def read_work(
     project_ids = {invoice.project_id, *(line.project_id for line in lines), *(row.project_id for row in rows.values())}
     project_ids.update(project_id for _, selection, _ in matches for project_id in selection.project_ids or ())
     now = {line.id: line for line in current}
-    return LineContext(invoice, tax_rate, now, load_projects(tx, project_ids), rows, set(), tx.actor.timezone)
+    tax_rate, language = (parties.client.tax_rate, parties.language) if parties else (Decimal(0), NO_CLIENTS_LANGUAGE)
+    return LineContext(invoice, tax_rate, now, load_projects(tx, project_ids), rows, set(), tx.actor.timezone, language)
 
 
 def attach(tx: Tx, invoice_id: int, lines: Lines) -> None:

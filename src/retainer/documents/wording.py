@@ -1,7 +1,7 @@
 """Wording: the words of documents in each language, and numbers, amounts and dates in the reader's habit."""
 
 import gettext
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from decimal import Decimal
@@ -114,6 +114,14 @@ TEXTS = {
     "page": ("Page {page} of {pages}", "Seite {page} von {pages}"),
     "draft": ("Draft", "Entwurf"),
     "fee": ("Retainer", "Monatspauschale"),
+    "work": ("Work", "Leistungen"),
+    "other_work": ("Other work", "Weitere Leistungen"),
+    "work_without_project": ("Work without a project", "Leistungen ohne Projekt"),
+    "expenses": ("Expenses", "Auslagen"),
+    "other_expenses": ("Other expenses", "Weitere Auslagen"),
+    "milestone": ("Milestone", "Meilenstein"),
+    "on_day": ("{what} on {day}", "{what} am {day}"),
+    "on_days": ("{what} from {first} to {last}", "{what} vom {first} bis {last}"),
     "vat": ("VAT no.", "USt-IdNr."),
     "tax_number": ("Tax no.", "Steuernummer"),
     "registration": ("Reg. no.", "Reg.-Nr."),
@@ -231,21 +239,34 @@ def date_text(day: str, language: Language) -> str:
 
 def period_text(first: str, last: str, language: Language) -> str:
     """Return a range of days, as short as its ends allow; one day alone as a date."""
-    start, end = date.fromisoformat(first), date.fromisoformat(last)
-    if start == end:
+    if first == last:
         return date_text(first, language)
-    dot = "." if language == "de" else ""
-    if (start.year, start.month) == (end.year, end.month):
-        return f"{start.day}{dot}{DASH}{date_text(last, language)}"
-    if start.year == end.year:
-        begin = f"{start.day}{dot}{NO_BREAK}{MONTHS[language][start.month - 1]}"
-        return f"{begin} {DASH} {date_text(last, language)}"
-    return f"{date_text(first, language)} {DASH} {date_text(last, language)}"
+    dash = DASH if first[:7] == last[:7] else f" {DASH} "
+    return f"{_beginning(first, last, language)}{dash}{date_text(last, language)}"
+
+
+def _beginning(first: str, last: str, language: Language) -> str:
+    """Return the first day of a range without the month and the year that it shares with the last."""
+    day, month, year = date_text(first, language).split(NO_BREAK)
+    if first[:7] == last[:7]:
+        return day
+    return NO_BREAK.join((day, month) if first[:4] == last[:4] else (day, month, year))
 
 
 def fee_text(month: str, language: Language) -> str:
     """Return the description of a month of a retainer, like `Retainer September 2026`."""
     return f"{WORDS[language]['fee']} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
+
+
+def work_text(what: str, days: Sequence[str], language: Language) -> str:
+    """Return the description of work, named as in TEXTS, with its days: `Work from 3 to 28 November 2026`."""
+    words = WORDS[language]
+    if not days:
+        return words[what]
+    first, last = min(days), max(days)
+    name, end = ("on_day" if first == last else "on_days"), date_text(last, language)
+    text = words[name].format(what=words[what], day=end, first=_beginning(first, last, language), last=end)
+    return text.replace(NO_BREAK, " ")  # it is stored, and can be edited
 
 
 def discount_sentence(document: Document) -> str:

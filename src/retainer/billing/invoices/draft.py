@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from retainer.billing import rules, work
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.kinds.base import LineContext
+from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, LineContext
 from retainer.billing.merging import merge_lines
 from retainer.billing.quotes import conversion
 from retainer.billing.reading import Parties, load_parties
@@ -62,12 +62,12 @@ def read_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> Draft:
     rules.settle_client(tx, invoice, before, parties, tx.actor.currency)
     matches: work.Matches = []
     if invoice.unbilled_work and is_draft:
-        matches, added = work.find_work(tx, invoice.unbilled_work, invoice)
+        language = parties.language if parties else NO_CLIENTS_LANGUAGE
+        matches, added = work.find_work(tx, invoice.unbilled_work, invoice, language)
         invoice.lines += added
     context = None
     if is_draft:
-        tax_rate = parties.client.tax_rate if parties else Decimal(0)
-        context = work.read_work(tx, invoice, tax_rate, current, matches)
+        context = work.read_work(tx, invoice, parties, current, matches)
     return Draft(invoice, before, former, target, parties, context, matches, tx.today, tx.now)
 
 

@@ -6,6 +6,7 @@ import msgspec
 from sqlalchemy import bindparam, select, union
 
 from retainer.billing.invoices import types
+from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.milestones import MILESTONES
@@ -102,10 +103,10 @@ def load_currencies(tx: Tx, column: Literal["project_id", "client_id"], record_i
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
     invoice = with_defaults(types.Invoice, client_id=client_id, currency=currency, lines=[])
     ids = [project_id]
-    time = TIME.find(tx, types.UnbilledTime(project_ids=ids), invoice, takes_covered=False)
-    expenses = EXPENSES.find(tx, types.UnbilledExpenses(project_ids=ids), invoice)
-    milestones = MILESTONES.find(tx, types.UnbilledMilestones(project_ids=ids), invoice)
-    fees = FEES.find(tx, types.UnbilledFees(project_ids=ids), invoice)
+    time = TIME.find(tx, types.UnbilledTime(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE, takes_covered=False)
+    expenses = EXPENSES.find(tx, types.UnbilledExpenses(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
+    milestones = MILESTONES.find(tx, types.UnbilledMilestones(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
+    fees = FEES.find(tx, types.UnbilledFees(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
     return PreviewRow(
         currency=currency,
         time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),

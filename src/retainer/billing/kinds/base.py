@@ -25,6 +25,8 @@ from retainer.billing.invoices.types import (
     Selection,
 )
 from retainer.billing.reading import Projects
+from retainer.documents.facts import Language
+from retainer.documents.wording import work_text
 from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations
 from retainer.store import constraints
@@ -43,6 +45,10 @@ Rows = dict[Work, Any]
 """The rows of work: its project, and the invoice and the line that bill it, if any do."""
 
 
+NO_CLIENTS_LANGUAGE: Language = "en"
+"""The language of what no client reads: the invoice is refused, or the texts are not shown."""
+
+
 class LineContext(NamedTuple):
     """What the lines of an invoice are priced from."""
 
@@ -57,6 +63,8 @@ class LineContext(NamedTuple):
     """The work that the lines priced so far bill."""
     timezone: str
     """That of the account, in which a project without a start began when it was created."""
+    language: Language
+    """That of the client's documents, in which lines are described by default."""
 
 
 class Found(NamedTuple):
@@ -122,12 +130,15 @@ class WorkKind(ABC):
     table: ClassVar[Table]
     items: ClassVar[Select[int]]
     heading: ClassVar[str]
-    """The default description of a line, before the days of its work."""
+    """The default description of a line before the days of its work, by its name in the words of documents."""
     without_amount: ClassVar[str] = "has no amount. Give it one first."
 
     @abstractmethod
-    def find(self, tx: Tx, selection: Any, invoice: Invoice) -> Found:
-        """Return the unbilled work that a selection matches, without the work that lines of the invoice name."""
+    def find(self, tx: Tx, selection: Any, invoice: Invoice, language: Language) -> Found:
+        """Return the unbilled work that a selection matches, without the work that lines of the invoice name.
+
+        The texts of its lines are in a language of documents.
+        """
 
     def keys_of(self, line: InvoiceLine) -> list[Key]:
         named = getattr(line, self.field)
@@ -238,7 +249,7 @@ class WorkKind(ABC):
                 items.append(item)
         if is_list:
             setattr(line, self.field, sorted(keys))
-        return self.price_items(errors, line, items, context.invoice.currency, context.current.get(line.id))
+        return self.price_items(errors, line, items, context)
 
     def explain_refusal(self, item: RecordedItem | None, invoice: Invoice) -> str:
         if item is None:
@@ -255,12 +266,7 @@ class WorkKind(ABC):
         return f"{self.describe(item.id).capitalize()} {reason}" if reason else ""
 
     def price_items(
-        self,
-        errors: BodyErrors,
-        line: InvoiceLine,
-        items: Sequence[RecordedItem],
-        currency: str,
-        before: InvoiceLine | None,
+        self, errors: BodyErrors, line: InvoiceLine, items: Sequence[RecordedItem], context: LineContext
     ) -> int:
         """Fill in quantity, price, project and description of a line from its work; return its amount in minor units.
 
@@ -270,6 +276,7 @@ class WorkKind(ABC):
             advice = "Add a line with quantity -1 instead."
             errors.error("discount_percent", f"Work has no discount: its amount is fixed. {advice}")
             line.discount_percent = Decimal(0)
+        currency, before = context.invoice.currency, context.current.get(line.id)
         units = sum(item.amount or 0 for item in items)
         minutes = sum(item.minutes for item in items)
         quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
@@ -283,7 +290,7 @@ class WorkKind(ABC):
             setattr(line, field, derived)
         line.unit = line.unit or ("hours" if minutes else None)
         self.place_in_project(errors, line, {item.project_id for item in items})
-        line.description = line.description or self.default_description(items)
+        line.description = line.description or self.default_description(items, context)
         return units
 
     def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
@@ -291,13 +298,10 @@ class WorkKind(ABC):
         if line.project_id is None and len(project_ids) == 1:
             (line.project_id,) = project_ids
 
-    def default_description(self, items: Sequence[RecordedItem]) -> str:
+    def default_description(self, items: Sequence[RecordedItem], context: LineContext) -> str:
         """Return the description of a line's work, if all of it has the same; otherwise, the days of the work."""
         texts = {item.description for item in items}
         only = texts.pop() if len(texts) == 1 else None
         if only is not None:
             return only[:MAX_DESCRIPTION].rstrip()
-        days = sorted(item.day for item in items if item.day)
-        if not days:
-            return self.heading
-        return f"{self.heading} on {days[0]}" if days[0] == days[-1] else f"{self.heading} from {days[0]} to {days[-1]}"
+        return work_text(self.heading, [self.day_of(item, context) for item in items if item.day], context.language)

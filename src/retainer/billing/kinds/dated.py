@@ -22,7 +22,18 @@ from retainer.billing.invoices.types import (
     UnbilledExpenses,
     UnbilledTime,
 )
-from retainer.billing.kinds.base import Found, RecordedItem, WorkKind, ids_of, on_lines, other_currency, select_items
+from retainer.billing.kinds.base import (
+    Found,
+    LineContext,
+    RecordedItem,
+    WorkKind,
+    ids_of,
+    on_lines,
+    other_currency,
+    select_items,
+)
+from retainer.documents.facts import Language
+from retainer.documents.wording import WORDS
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
 from retainer.schema import expressions
@@ -46,6 +57,9 @@ class Group(NamedTuple):
     text: sa.Column[str] | None = None
     """None for lines that pricing describes by their work."""
     without_text: str | None = None
+    """The description of work without a text, by its name in the words of documents."""
+    unnamed: str | None = None
+    """The text that stands for none."""
 
 
 class DatedKind(WorkKind):
@@ -68,7 +82,15 @@ class DatedKind(WorkKind):
         tx.run(_unmark(self), lines=ids_of(lines), stays=json.dumps(stays))
         super().detach(tx, lines, after, is_kept=is_kept)
 
-    def find(self, tx: Tx, selection: DatedSelection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:
+    def find(
+        self,
+        tx: Tx,
+        selection: DatedSelection,
+        invoice: Invoice,
+        language: Language,
+        *,
+        takes_covered: bool | None = None,
+    ) -> Found:
         """Return the work that can be billed, and what is left out; without `takes_covered`, the projects decide."""
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
@@ -84,22 +106,26 @@ class DatedKind(WorkKind):
                 left_out.append(LeftOut(state, count, duration, currency, value))
             elif state == "billable":
                 left_out.append(other_currency(currency, count, units, duration))
-        return Found(size, amount, self.build_lines(tx, selection, parameters), minutes, left_out)
+        return Found(size, amount, self.build_lines(tx, selection, parameters, language), minutes, left_out)
 
-    def build_lines(self, tx: Tx, selection: DatedSelection, parameters: dict[str, object]) -> Iterator[InvoiceLine]:
+    def build_lines(
+        self, tx: Tx, selection: DatedSelection, parameters: dict[str, object], language: Language
+    ) -> Iterator[InvoiceLine]:
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
         group = self.groups[selection.group_by]
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
         groups = defaultdict[tuple[Any, ...], list[int]](list)
         for item_id, *key_and_project in tx.all(statement, **parameters):
             groups[tuple(key_and_project)].append(item_id)
+        without_text = group.without_text and WORDS[language][group.without_text]
         projects_of_key = Counter(key for key, *_ in groups)
         for (key, text, _, project_name), ids in groups.items():
-            parts = (text or group.without_text, project_name if projects_of_key[key] > 1 else None)
+            named = None if text == group.unnamed else text
+            parts = (named or without_text, project_name if projects_of_key[key] > 1 else None)
             description = ", ".join(filter(None, parts))[:MAX_DESCRIPTION].rstrip()
             for start in range(0, len(ids), MAX_ITEMS):
-                named = {self.field: ids[start : start + MAX_ITEMS]}
-                yield with_defaults(InvoiceLine, description=description or None, **named)
+                work = {self.field: ids[start : start + MAX_ITEMS]}
+                yield with_defaults(InvoiceLine, description=description or None, **work)
 
 
 @cache
@@ -130,7 +156,7 @@ def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -
 def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> sa.Select[int]:
     """Select the ids of selected work that can be billed, with key, text, project and its name."""
     columns, source = kind.table.c, _with_projects(kind)
-    key, text, _ = kind.groups[group_by]
+    key, text, *_ = kind.groups[group_by]
     if text is not None and text.table not in {kind.table, projects}:
         source = source.outerjoin(text.table, text.table.c.id == key)
     shown = (columns.id, key, sa.null() if text is None else text, columns.project_id, projects.c.name)
@@ -165,7 +191,7 @@ class Time(DatedKind):
     field = "time_entry_ids"
     selection = "time"
     noun = "time entry"
-    heading = "Work"
+    heading = "work"
     without_amount = "has no rate. Give it an hourly_rate first, or leave it out."
     table = time_entries
     items = select_items(
@@ -174,9 +200,9 @@ class Time(DatedKind):
     totals = (sa.func.sum(time_entries.c.duration_minutes), sa.func.coalesce(sa.func.sum(time_entries.c.amount), 0))
     groups = {
         "entry": Group(time_entries.c.id, time_entries.c.description),
-        "task": Group(time_entries.c.task_id, tasks.c.title, "Other work"),
+        "task": Group(time_entries.c.task_id, tasks.c.title, "other_work"),
         "user": Group(time_entries.c.user_id, users.c.name),
-        "project": Group(time_entries.c.project_id, projects.c.name, "Work without a project"),
+        "project": Group(time_entries.c.project_id, projects.c.name, "work_without_project"),
     }
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
@@ -197,7 +223,7 @@ class Expenses(DatedKind):
     field = "expense_ids"
     selection = "expenses"
     noun = "expense"
-    heading = "Expenses"
+    heading = "expenses"
     table = expenses
     items = select_items(
         expenses, amount=expenses.c.billable_amount, day=expenses.c.date, minutes=sa.literal(0, INTEGER)
@@ -205,19 +231,20 @@ class Expenses(DatedKind):
     totals = (sa.literal(0), sa.func.coalesce(sa.func.sum(expenses.c.billable_amount), 0))
     groups = {
         "entry": Group(expenses.c.id, expenses.c.description),
-        "category": Group(expenses.c.category, expenses.c.category),
+        "category": Group(expenses.c.category, expenses.c.category, "other_expenses", unnamed="other"),
         "project": Group(expenses.c.project_id),
     }
 
     def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
         return sa.case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
 
-    def default_description(self, items: Sequence[RecordedItem]) -> str:
+    def default_description(self, items: Sequence[RecordedItem], context: LineContext) -> str:
         """Return the descriptions of all expenses, by day, if each has one and they fit; otherwise, their days."""
         by_day = sorted(items, key=lambda item: (item.day or "", item.id))
         texts = dict.fromkeys(item.description for item in by_day)
         text = ", ".join(filter(None, texts))
-        return text if None not in texts and len(text) <= MAX_DESCRIPTION else super().default_description(items)
+        is_whole = None not in texts and len(text) <= MAX_DESCRIPTION
+        return text if is_whole else super().default_description(items, context)
 
 
 TIME, EXPENSES = Time(), Expenses()

@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, literal_column, select, update
 from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, UnbilledFees
 from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines, other_currency
 from retainer.billing.reading import PROJECTS, DocumentProject
+from retainer.documents.facts import Language
 from retainer.documents.wording import fee_text
 from retainer.errors import BodyErrors
 from retainer.schema.billing import invoice_lines
@@ -94,7 +95,7 @@ class Fees(WorkKind):
             line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
         line.unit = line.unit or "months"
         if not line.description and line.fee_month:
-            text = fee_text(line.fee_month, project.language if project else "en")
+            text = fee_text(line.fee_month, context.language)
             months = [other.fee_month for other in context.invoice.lines if other is not line]
             line.description = f"{text}, {project.name}" if project and line.fee_month in months else text
 
@@ -127,7 +128,7 @@ class Fees(WorkKind):
     def days_of(self, line: InvoiceLine, context: LineContext) -> list[str]:
         return [f"{line.fee_month}-01", last_day(line.fee_month)] if line.fee_month else []
 
-    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
+    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice, language: Language) -> Found:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
         own = [(fee, amount) for fee, amount, currency in due if currency == invoice.currency]
         lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in own]

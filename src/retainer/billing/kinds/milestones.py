@@ -15,6 +15,7 @@ from retainer.billing.kinds.base import (
     other_currency,
     select_items,
 )
+from retainer.documents.facts import Language
 from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
@@ -60,7 +61,7 @@ class Milestones(WorkKind):
     field = "milestone_id"
     selection = "milestones"
     noun = "milestone"
-    heading = "Milestone"
+    heading = "milestone"
     table = milestones
     items = select_items(
         milestones,
@@ -90,7 +91,7 @@ class Milestones(WorkKind):
         """Return the day on which a milestone was completed."""
         return local_day(item.day, context.timezone) if item.day else ""
 
-    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
+    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice, language: Language) -> Found:
         rows = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
         due = [(milestone_id, amount) for milestone_id, amount, currency in rows if currency == invoice.currency]
         lines = [with_defaults(InvoiceLine, milestone_id=milestone_id) for milestone_id, _ in due]
