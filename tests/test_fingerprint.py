@@ -1,5 +1,6 @@
 """A database that is not what its revision says is refused by all commands and servers, with what is different."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from retainer.cli import unavailable
 from retainer.schema import fingerprint, migrations
 from retainer.schema.fingerprint import UnknownSchema
 from retainer.store.engines import Engine, Sqlite, connect
-from retainer.store.engines.base import WrongStatement
+from retainer.store.engines.base import Unavailable, WrongStatement
 from retainer.store.engines.catalogue import of_engine
 from tests.databases import PostgresqlDatabases
 from tests.length import sampled
@@ -140,6 +141,29 @@ def _wrongly(connection: Connection, _: str) -> None:
     connection.execute(text("DELETE FROM no_such_table"))
 
 
+def test_a_connection_that_is_lost_in_a_migration_is_one_sentence(
+    postgresql_databases: PostgresqlDatabases, monkeypatch: pytest.MonkeyPatch
+):
+    engine = connect(postgresql_databases.create())
+    migrations.migrate(engine)
+    monkeypatch.setattr(migrations, "upgrade", _cut)
+    monkeypatch.setattr(fingerprint, "revisions", lambda: [*REVISIONS, "9001"])
+    with pytest.raises(Unavailable) as refusal:
+        migrations.migrate(engine)
+    line = unavailable(refusal.value, engine)
+    assert line.startswith(f"The database {engine.location} cannot be used: ")
+    assert line.endswith("Nothing was changed: check " + engine.hint + ", then run the command again.")
+    assert "\n" not in line
+    monkeypatch.undo()
+    assert fingerprint.revision(engine) == migrations.head()
+    engine.close()
+
+
+def _cut(connection: Connection, _: str) -> None:
+    connection.execute(text("ALTER TABLE tags ADD COLUMN note TEXT"))
+    connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
+
+
 COMMANDS = [
     ("doctor",), ("migrate",), ("migrate", "--plan"), ("serve", "--port", "1"), ("account", "list"),
     ("monitor", "--once"),
@@ -152,13 +176,24 @@ def test_every_command_refuses_an_unknown_schema_in_one_sentence(tmp_path: Path)
     migrations.migrate(engine)
     change(engine, "DROP TABLE timers")
     engine.close()
-    assert command(tmp_path, "backup", "made.db.gz").status == 0, "what is unknown can still be saved"
+    assert command(tmp_path, "backup", "made.db.gz").status == 0
     for arguments in sampled(COMMANDS, 4):
         result = command(tmp_path, *arguments)
         assert (result.status, result.out) == (1, ""), arguments
         (line,) = result.err.splitlines()
         assert "table timers is missing. Nothing was changed: undo what" in line, arguments
     assert not (tmp_path / "copied.db").exists()
+
+
+def test_a_database_without_its_revision_can_be_saved_but_not_restored(tmp_path: Path):
+    engine = Sqlite(tmp_path / "data" / "retainer.db")
+    migrations.migrate(engine)
+    change(engine, "DELETE FROM alembic_version")
+    engine.close()
+    assert json.loads(command(tmp_path, "backup", "made.db.gz", "--json").out)["schema"] == "unknown"
+    refused = command(tmp_path, "restore", "--check", "made.db.gz")
+    assert (refused.status, refused.out) == (1, "")
+    assert "made.db.gz has lost its revision" in refused.err
 
 
 def test_a_server_whose_tables_change_is_not_ready(tmp_path: Path):

@@ -2,11 +2,14 @@
 
 import contextlib
 import gzip
+import hashlib
+import io
 import json
 import os
 import random
 import signal
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -265,6 +268,25 @@ def test_a_backup_of_another_version_that_cannot_be_migrated_is_refused(folder, 
     for more in (("--check",), ()):
         assert f"revision {reason}" in refused(elsewhere, "restore", folder / "b", *more)
     assert files(elsewhere) == []
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_backup_as_first_delivered_is_restored(folder, elsewhere, tmp_path, is_damaged):
+    content, moment = database(folder).read_bytes(), "2026-11-27T10:00:00.000000Z"
+    digest = hashlib.sha256(content[1:] if is_damaged else content).hexdigest()
+    manifest = json.dumps({"format": 1, "made_at": moment, "sha256": digest}).encode()
+    file = tmp_path / "former.db.gz"
+    with tarfile.open(file, "w:gz") as tar:
+        for name, part in (("manifest.json", manifest), ("retainer.db", content)):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(part)
+            tar.addfile(entry, io.BytesIO(part))
+    if is_damaged:
+        assert "its database does not match its manifest" in refused(elsewhere, "restore", file)
+        assert files(elsewhere) == []
+    else:
+        assert tell(elsewhere, "restore", file)["made_at"] == moment
+        assert contents(database(elsewhere))["users"] == contents(database(folder))["users"]
 
 
 DAMAGES = {

@@ -1,13 +1,15 @@
 """`retainer distribute`: every table gets its place, at once or not at all, with its rows and its references."""
 
 import shutil
+from contextlib import closing
 
 import psycopg
 import pytest
 from testing.agencies import open_app
 from testing.process import tell
+from tools.schemas import known_lines
 
-from retainer.schema import distribution, migrations
+from retainer.schema import distribution, fingerprint, migrations
 from retainer.schema.distribution import DISTRIBUTED, ON_COORDINATOR, ON_EVERY_NODE
 from retainer.store.engines import connect
 from retainer.store.engines.base import Unavailable
@@ -115,10 +117,15 @@ def test_a_refusal_of_citus_changes_nothing(empty):
 def test_a_migration_distributes_the_tables_that_it_adds(empty, cluster, monkeypatch, tmp_path):
     cluster.distribute(empty)
     folder = tmp_path / "migrations"
-    shutil.copytree(migrations.MIGRATIONS, folder)
+    shutil.copytree(fingerprint.MIGRATIONS, folder)
     text = NEW_TABLE.format(before=migrations.head())
     (folder / "versions" / "9001_notes.py").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(migrations, "MIGRATIONS", folder)
+    monkeypatch.setattr(fingerprint, "MIGRATIONS", folder)
+    undistributed = cluster.create()
+    with closing(connect(undistributed)) as engine:
+        lines = known_lines(engine)
+    cluster.drop(undistributed)
+    (folder / "known.postgresql.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setattr(migrations, "DISTRIBUTED", (*DISTRIBUTED, "note_marks", "tag_notes"))
     engine = connect(empty)
     assert migrations.migrate(engine)[1] == "9001"

@@ -147,7 +147,7 @@ def test_the_documented_way_back_leads_to_the_former_database(former: Former, tm
         return done.stdout
 
     before = contents(database)
-    tell(tmp_path, "backup", "before.db.gz")
+    formerly("backup", "before.db.gz")
     assert tell_upgraded(tmp_path)
     tell(tmp_path, "account", "set", 1, "--name", "Written by the new version")
     formerly("restore", "--force", "before.db.gz")

@@ -56,9 +56,10 @@ def damage(database: Path, *, thorough: bool) -> str | None:
 
 
 def schema_of(database: Path) -> str | None:
-    """Return the schema of a sound database; None for one without our tables."""
+    """Return the schema of a sound database, `unknown` if it says nothing; None for one without tables."""
     with contextlib.closing(Sqlite(database)) as engine:
-        return current(Store(engine))
+        store = Store(engine)
+        return current(store) or ("unknown" if store.unscoped_one(ANYTHING) else None)
 
 
 def is_empty(database: Path) -> bool:

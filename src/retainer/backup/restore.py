@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from retainer import settings
-from retainer.backup import CHUNK, BackupError, Progress, embedded
+from retainer.backup import CHUNK, BackupError, Progress, embedded, former
 from retainer.backup.create import Backup
 from retainer.backup.staging import staging_dir
 from retainer.doctor.examination import examine_database
@@ -72,7 +72,8 @@ def unpack(file: Path, database: Path, progress: Progress) -> str:
             for chunk in iter(partial(packed.read, CHUNK), b""):
                 target.write(chunk)
                 progress("Unpacking", source.tell(), size)
-            return as_instant(datetime.fromtimestamp(packed.mtime or 0, UTC))
+            made_at = as_instant(datetime.fromtimestamp(packed.mtime or 0, UTC))
+        return former.unwrap(database, file) if former.is_former(database) else made_at
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         reason = f"is damaged, or no backup of Retainer: {error}"
         raise BackupError(f"{file} {reason}. Take another backup, or fetch this one again.") from None
