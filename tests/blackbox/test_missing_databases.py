@@ -47,3 +47,15 @@ def test_the_refusal_says_how_to_name_another_database_and_how_to_create_one(tmp
         assert words in message
     tell(tmp_path, "migrate")
     assert tell(tmp_path, "account", "list") == {"accounts": []}
+
+
+def test_the_doctor_says_what_it_could_not_look_at(tmp_path):
+    for database in ("", "postgresql://nobody@127.0.0.1:9/none"):
+        result = command(
+            tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database or f"sqlite:///{tmp_path}/none.db"
+        )
+        assert (result.status, result.err, result.json["result"]) == (3, "", "not checked")
+        looked_at = {each["check"]: each["result"] for each in result.json["checks"]}
+        assert {looked_at[name] for name in ("integrity", "schema", "documents", "sums")} == {"not checked"}
+        assert any(each["reason"] and result.json["database"] in each["reason"] for each in result.json["checks"])
+    assert [*tmp_path.iterdir()] == []

@@ -308,7 +308,7 @@ def test_a_whole_file_with_a_broken_database_is_refused(folder, elsewhere, tmp_p
 
 @only_full
 def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere):
-    change(folder, "UPDATE totals SET count = count + 1")
+    change(folder, "UPDATE totals SET count = count - 1")
     change(folder, "INSERT OR REPLACE INTO totals SELECT id, 'clients', 7 FROM accounts")
     tell(folder, "backup", "b")
     assert "count of clients" in refused(elsewhere, "restore", folder / "b", "--check")

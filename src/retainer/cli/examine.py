@@ -2,6 +2,7 @@
 
 import platform
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from retainer.outbound import pause
 from retainer.schema.fingerprint import head
 from retainer.schema.migrations import current
 from retainer.store.engines import Engine
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store
 
 examining_cli = typer.Typer()
@@ -36,13 +38,15 @@ def doctor(*, repair: Repair = False, json: bool) -> None:
     """
     loaded = settings.load()
     engine = cli.connected()
-    engine.check_sessions()
+    with suppress(Unavailable):  # which the checks will say
+        engine.check_sessions()
     with progress_bars() as show:
         outcomes = examine(engine, loaded, show, repair=repair)
     result = overall(outcomes)
     is_known = all(each.result != "not checked" for each in outcomes if each.check == "schema")
-    for message in (*warnings(engine, loaded), *(pause.warnings(Store(engine)) if is_known else [])):
-        cli.warn(message)
+    if is_known:
+        for message in (*warnings(engine, loaded), *pause.warnings(Store(engine))):
+            cli.warn(message)
     cli.say(
         {
             "result": result,
@@ -75,13 +79,15 @@ def lines(outcome: Outcome) -> list[dict[str, str]]:
 
 
 def surroundings(engine: Engine, loaded: settings.Settings) -> dict[str, Any]:
-    exists = engine.exists()
+    version = schema = None
+    with suppress(Unavailable, OSError):
+        version, schema = engine.version, current(Store(engine)) if engine.exists() else None
     return {
         "version": __version__,
         "python": platform.python_version(),
-        engine.name.lower(): engine.version,
+        engine.name.lower(): version,
         **{row["name"]: f"{row['value']} (from {row['source']})" for row in settings.in_force(loaded)},
         "database": engine.location,
-        "schema": current(Store(engine)) if exists else None,
+        "schema": schema,
         "newest_schema": head(),
     }

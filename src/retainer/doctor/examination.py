@@ -23,7 +23,6 @@ UNERASED = OPERATORS.where(or_(_erased_at.is_(None), _erased_at > bindparam("mom
 """The accounts that are looked at: one that is being erased has lost some of its rows already."""
 DAMAGED = "The database is damaged, see integrity."
 UNKNOWN = "The schema is not the one of this version, see schema."
-NO_DATABASE = "There is no database to look at."
 
 
 class AccountCheck(NamedTuple):
@@ -61,11 +60,8 @@ def examine_database(engine: Engine, settings: Settings, show: Progress, *, repa
     reason = _why_not(engine, integrity, schema, show)
     if reason is not None:
         for outcome in every:
-            if outcome.result == "ok" and outcome not in (integrity, schema):
+            if outcome.result == "ok" and outcome is not integrity:
                 outcome.skip(reason)
-        if not engine.exists():
-            integrity.skip(reason)
-            schema.skip(reason)
         return every
     store = Store(engine)
     with store.unscoped() as tx:
@@ -89,7 +85,8 @@ def _why_not(engine: Engine, integrity: Outcome, schema: Outcome, show: Progress
     """Look at the structure of a database and at its schema; return why nothing else can be judged."""
     try:
         if not engine.exists():
-            return f"There is no database at {engine.location}."
+            integrity.skip(f"There is no database at {engine.location}.")
+            return integrity.reason
         show("Integrity", 0, 1)
         integrity.add(Finding(text) for text in engine.damage(thorough=True))
         fingerprint.check(engine)
@@ -97,8 +94,7 @@ def _why_not(engine: Engine, integrity: Outcome, schema: Outcome, show: Progress
         schema.skip(str(error))
         return UNKNOWN
     except Exception as error:  # noqa: BLE001  # whatever it is, nothing can be judged
-        for outcome in (integrity, schema):
-            outcome.skip(f"{engine.location} cannot be read: {error}")
+        integrity.skip(f"{engine.location} cannot be read: {' '.join(str(error).split())}")
         return integrity.reason
     return DAMAGED if integrity.count else None
 
@@ -111,10 +107,7 @@ def _surroundings(engine: Engine, settings: Settings) -> Iterator[Outcome]:
     }
     for name, find in checks.items():
         outcome = Outcome(name)
-        if engine.exists() or name == "valkey":
-            _note(outcome, find)
-        else:
-            outcome.skip(NO_DATABASE)
+        _note(outcome, find)
         yield outcome
 
 
@@ -133,7 +126,7 @@ def _note_account(store: Store, account: Person, check: AccountCheck, outcome: O
 def _note(outcome: Outcome, find: Callable[[], Iterable[Finding]], where: str = "") -> int | None:
     try:
         return outcome.add(find())
-    except Unreadable as error:
+    except (Unreadable, surroundings.Unreachable) as error:
         outcome.skip(f"{where}{error}")
     except Exception as error:  # noqa: BLE001  # a check that fails for whatever reason was not made, and says so
         outcome.skip(f"{where}{type(error).__name__}: {' '.join(str(error).split())}")

@@ -59,6 +59,8 @@ def find_disk(engine: Engine, settings: Settings) -> Iterator[Finding]:
     path = settings.database_path
     if path is None:
         return
+    if not engine.exists():
+        raise Unreachable(f"There is no database at {engine.location}.")
     free, size = free_bytes(path.parent), engine.size()
     if free is None:
         raise Unreachable(f"The disk of {path.parent} does not say how much room it has.")
@@ -86,6 +88,8 @@ def find_backups(store: Store, settings: Settings) -> Iterator[Finding]:
         if now - newest > 2 * every:
             yield Finding(f"The newest backup in {folder} is of {as_instant(newest)}, and {interval}. See the log.")
         return
+    if not store.engine.exists():
+        raise Unreachable(f"There is no database at {store.engine.location}.")
     with store.unscoped() as tx:
         oldest = tx.value(OLDEST)
     if oldest is not None and datetime.fromisoformat(oldest) < now - every:
