@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
+from retainer.console.unnamed import load_unnamed
 from retainer.schema.crm import clients
 from retainer.schema.identity import api_keys, users
 from retainer.schema.work import projects
@@ -76,7 +77,7 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
     """
     wanted = sorted(ids)[:MAX_NAMES] if table.info["named_by"] else []
     rows = tx.all(_by_id(table, owner), ids=json.dumps(wanted), me=tx.actor.user_id) if wanted else ()
-    return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
+    return _with_unnamed(tx, table, {record_id: _name(table, record_id, texts) for record_id, *texts in rows})
 
 
 def load_choices(
@@ -99,9 +100,19 @@ def read_choice(table: Table, row: Sequence[Any]) -> Choice:
     return Choice(f"{record_id}", _name(table, record_id, texts), client_id)
 
 
-def title_of(table: Table, record: Record) -> str:
-    label = label_of(record)
+def load_labels(tx: Tx, table: Table, records: Iterable[Record]) -> dict[int, str]:
+    """Return what records are called, by their ids."""
+    return _with_unnamed(tx, table, {record.id: label_of(record) for record in records})
+
+
+def title_of(tx: Tx, table: Table, record: Record) -> str:
+    """Return what a record is called on its page; it must still be stored."""
+    label = load_labels(tx, table, [record])[record.id]
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
+
+
+def _with_unnamed(tx: Tx, table: Table, names: dict[int, str]) -> dict[int, str]:
+    return names | load_unnamed(tx, table, (each for each, name in names.items() if name == f"{each}"))
 
 
 def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool = False) -> str:

@@ -272,7 +272,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
         unseen = [] if stage.after or stage.context.form.texts else [UNSEEN]
         number = getattr(record, "number", None)
-        label = title_of(kind.table, record) if number is None else label_from({"number": number}, record.id)
+        label = title_of(stage.tx, kind.table, record) if number is None else label_from({"number": number}, record.id)
         return {
             "look": "action",
             "title": f"{self.word}: {getattr(record, 'name', None) or label}",
@@ -299,7 +299,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             {name: msgspec.to_builtins(getattr(record, name), enc_hook=str) for name in changed_fields(stage)}
             for record in (stage.record, stage.after)
         )
-        target = Target(stage.kind.noun, stage.after.id, title_of(stage.kind.table, stage.after))
+        target = Target(stage.kind.noun, stage.after.id, title_of(stage.tx, stage.kind.table, stage.after))
         after = stage.values | after
         audit.note(stage.tx, self.audited, target, before=before or None, after=after or None)
 

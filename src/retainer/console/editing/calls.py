@@ -29,22 +29,23 @@ def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
     """Create a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     made = call(tx, kind.creating, *parent, body=body)
     record: Record = getattr(made, "data", made)
-    audit.note(tx, "record created", target_of(kind, record), after=body or None)
+    audit.note(tx, "record created", target_of(tx, kind, record), after=body or None)
     return record
 
 
 def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
     before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
     made = call(tx, kind.changing, *ids_of(kind, record), body=body)
-    audit.note(tx, "record changed", target_of(kind, record), before=before, after=body)
+    audit.note(tx, "record changed", target_of(tx, kind, record), before=before, after=body)
     changed: Record = getattr(made, "data", made)
     return changed
 
 
 def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
     whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
+    target = target_of(tx, kind, record)
     call(tx, kind.deleting, *ids_of(kind, record))
-    audit.note(tx, "record deleted", target_of(kind, record), before=msgspec.to_builtins(whole, enc_hook=str))
+    audit.note(tx, "record deleted", target, before=msgspec.to_builtins(whole, enc_hook=str))
 
 
 def ids_of(kind: Kind, record: Record) -> list[int]:
@@ -52,8 +53,8 @@ def ids_of(kind: Kind, record: Record) -> list[int]:
     return [*([getattr(record, kind.parent_field)] if kind.parent is not None else []), record.id]
 
 
-def target_of(kind: Kind, record: Record) -> Target:
-    return Target(kind.noun, record.id, title_of(kind.table, record))
+def target_of(tx: Tx, kind: Kind, record: Record) -> Target:
+    return Target(kind.noun, record.id, title_of(tx, kind.table, record))
 
 
 def digest_of(values: Iterable[object]) -> str:

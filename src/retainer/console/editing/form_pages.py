@@ -54,7 +54,7 @@ class Section(NamedTuple):
     path: str
     table: Table = accounts
     get: Callable[[Tx, int], Any] = lambda *_: None
-    name_of: Callable[[Any], str] = lambda record: str(record.name)
+    name_of: Callable[[Tx, Any], str] = lambda _, record: str(record.name)
     kind: Kind | None = None
     """The kind of its records, if the page of each shows all of it: a form is about the state that it showed."""
 
@@ -63,13 +63,13 @@ class Section(NamedTuple):
         ids = [text for name, text in context.path_parameters.items() if name != "kind"]
         return next((self.get(tx, read_id(each, self.table)) for each in ids), None)
 
-    def page_of(self, record: Any) -> Link:
+    def page_of(self, tx: Tx, record: Any) -> Link:
         if record is None:
             return Link("", self.path)
-        return Link(self.name_of(record), self.kind.path_of(record) if self.kind else f"{self.path}/{record.id}")
+        return Link(self.name_of(tx, record), self.kind.path_of(record) if self.kind else f"{self.path}/{record.id}")
 
-    def confirm_name(self, _: Tx, __: PageContext, record: Any) -> str:
-        return self.name_of(record)
+    def confirm_name(self, tx: Tx, _: PageContext, record: Any) -> str:
+        return self.name_of(tx, record)
 
 
 class Step(NamedTuple):
@@ -134,19 +134,19 @@ class FormPage(NamedTuple):
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         if self.rehearse is not None:
-            return self.render(context, record, sheet, **self.rehearse(tx, context, record, sheet, None))
+            return self.render(tx, context, record, sheet, **self.rehearse(tx, context, record, sheet, None))
         return self.render(
-            *(context, record, sheet),
+            *(tx, context, record, sheet),
             told=[*self.tell(tx, context, record)],
             obstacle=self.obstacle(tx, context, record),
             links=self.links(tx, context, record),
             steps=self.steps(tx, context, record),
         )
 
-    def render(self, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
+    def render(self, tx: Tx, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
         """Return the page; what is `told` stands above the form, what is `below` between its fields and its buttons."""
         sheet.load().word_errors()
-        back = self.back or self.section.page_of(record)
+        back = self.back or self.section.page_of(tx, record)
         hidden = {**self.hidden, "state": self.state(record, sheet), **shown.pop("hidden", {})}
         title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)
         shown = {"below": (), "links": (), "look": "", **shown}
@@ -219,7 +219,7 @@ def read(choose: Choose, tx: Tx, context: PageContext) -> Reply | None:
     if context.filled is not None:
         tx.errors.clear()
         return None
-    path = page.section.page_of(page.section.find(tx, context)).path
+    path = page.section.page_of(tx, page.section.find(tx, context)).path
     return context.redirect(path, "Nothing was changed.", kind="warn")
 
 
@@ -230,7 +230,7 @@ def act(tx: Tx, context: PageContext) -> Reply:
     tx.errors |= filled.errors
     if filled.is_preview and page.rehearse is not None:
         shown = page.rehearse(tx, context, record, filled.sheet, {**filled.body})
-        raise Rehearsed(page.render(context, record, filled.sheet, **shown))
+        raise Rehearsed(page.render(tx, context, record, filled.sheet, **shown))
     return page.act(tx, context, record, {**filled.body})
 
 
@@ -244,7 +244,9 @@ def act_apart(store: Store, context: PageContext) -> Reply:
 def section_of(kind: Kind) -> Section:
     """Return the list of a kind; parts of another record have that of its kind."""
     name, title = (kind.name, kind.title) if kind.parent is None else (kind.parent.name, kind.parent.name.capitalize())
-    return Section(title, f"/records/{name}", kind.table, kind.get, partial(title_of, kind.table), kind)
+    return Section(
+        title, f"/records/{name}", kind.table, kind.get, lambda tx, record: title_of(tx, kind.table, record), kind
+    )
 
 
 def choose_form(tx: Tx, context: PageContext) -> FormPage:
@@ -274,12 +276,12 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
 
 def create(kind: Kind, parents: list[int], tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     record = create_record(tx, kind, ({kind.owner: "me"} if kind.owner else {}) | body, *parents)
-    return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} created.")
+    return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} created.")
 
 
 def save(kind: Kind, tx: Tx, context: PageContext, record: Record, body: Fields) -> Reply:
     record = change_record(tx, kind, record, body)
-    return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} saved.")
+    return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} saved.")
 
 
 def choose_deletion(_: Tx, context: PageContext) -> FormPage:
@@ -310,6 +312,7 @@ def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> 
 
 
 def delete(kind: Kind, tx: Tx, context: PageContext, record: Record, _: Fields) -> Reply:
+    title = title_of(tx, kind.table, record)
     delete_record(tx, kind, record)
     path = f"/records/{kind.name}" if kind.parent is None else kind.path_of(record)
-    return context.redirect(path, f"{title_of(kind.table, record)} deleted.", kind="warn")
+    return context.redirect(path, f"{title} deleted.", kind="warn")

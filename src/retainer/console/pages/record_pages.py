@@ -59,7 +59,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "record",
         kind=kind,
         record=record,
-        label=title_of(kind.table, record),
+        label=title_of(tx, kind.table, record),
         badges=badges_of(record),
         actions=actions,
         more=more,

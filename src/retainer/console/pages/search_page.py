@@ -6,8 +6,8 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console import words
-from retainer.console.catalogue import isolated, label_of
-from retainer.console.names import Link, load_names
+from retainer.console.catalogue import isolated
+from retainer.console.names import Link, load_labels, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import badges_of
 from retainer.errors import Refusal
@@ -87,7 +87,8 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
     names = load_names(tx, clients, [client_id for client_id in ids if client_id is not None])
     for name, listed in found.items():
         path, title = f"/records/{name}", context.catalogue.kinds[name].title
-        results = [Link(label_of(record), f"{path}/{record.id}", note_of(record, names)) for record in listed.data]
+        labels = load_labels(tx, context.catalogue.kinds[name].table, listed.data)
+        results = [Link(labels[record.id], f"{path}/{record.id}", note_of(record, names)) for record in listed.data]
         yield Group(title, listed.meta.total, results, f"{path}?{urlencode({'q': text})}")
 
 

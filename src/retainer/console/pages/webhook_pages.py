@@ -28,7 +28,7 @@ WEBHOOKS = Section(
     "/webhooks",
     schema.webhooks,
     lambda tx, webhook_id: tx.get(schema.webhooks, webhook_id, Webhook),
-    lambda webhook: webhook.description or words.host(webhook.url),
+    lambda _, webhook: webhook.description or words.host(webhook.url),
 )
 URL, DESCRIPTION = choose_fields(Webhook, schema.webhooks, "url", "description")
 ALL = "If none is selected, all events are sent."
