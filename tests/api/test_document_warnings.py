@@ -1,5 +1,7 @@
 """Every write of a quote or an invoice is answered with warnings, while the document can still change."""
 
+from datetime import date, timedelta
+
 import pytest
 from tests.api.test_files import SETTINGS, set_account
 
@@ -8,8 +10,9 @@ LINE = {"description": "Design", "quantity": "1", "unit_price": "100", "tax_rate
 
 @pytest.fixture
 def client(api):
-    set_account(api, **SETTINGS)
-    return api.make("/clients", name="Atelier", country="AT", vat_number="none", currency="EUR")
+    set_account(api, **SETTINGS, address_line1="Hafenstraße 12")
+    address = {"address_line1": "Ring 1", "city": "Wien", "country": "AT"}
+    return api.make("/clients", name="Atelier", **address, vat_number="none", currency="EUR")
 
 
 def codes(answer):
@@ -61,6 +64,36 @@ def test_warning_about_the_settings_has_no_field(api, client):
 
 
 def test_date_is_compared_with_today(api, client):
-    for day, expected in (("2020-01-31", [("distant_issue_date", "issue_date")]), (None, [])):
+    past = [("distant_issue_date", "issue_date"), ("due_date_past", "due_date")]
+    for day, expected in (("2020-01-31", past), (None, [])):
         answer = api.post("/invoices", {"client_id": client["id"], "lines": [LINE], "issue_date": day})
         assert codes(answer) == expected
+
+
+def test_an_invoice_with_a_date_before_that_of_the_preceding_one_is_warned_about(api, client):
+    def sent(day, **members):
+        body = {"client_id": client["id"], "lines": [LINE], "issue_date": day, "due_date": "2031-01-31", **members}
+        answer = api.post("/invoices", body)
+        warned = [each for each in answer.json["meta"]["warnings"] if each["code"] == "date_before_preceding_invoice"]
+        return answer.data, warned
+
+    today = api.make("/quotes", client_id=client["id"], lines=[LINE])["issue_date"]
+    yesterday, earlier = (str(date.fromisoformat(today) - timedelta(days=days)) for days in (1, 2))
+    assert sent(yesterday, status="sent")[1] == []
+    assert sent(yesterday)[1] == []
+    draft, warned = sent(earlier)
+    number = f"INV-{yesterday[:4]}-0001"
+    assert [(each["field"], number in each["message"]) for each in warned] == [("issue_date", True)]
+    assert f"bears {yesterday}" in warned[0]["message"]
+    assert sent(earlier, status="sent")[1] == warned
+    assert sent(earlier)[1] == [], "the preceding one has the same date now"
+    path = f"/invoices/{draft['id']}"
+    assert "date_before_preceding_invoice" not in str(api.patch(path, {"issue_date": today}).json["meta"])
+
+
+def test_the_invoices_of_another_year_are_another_series(api, client):
+    body = {"client_id": client["id"], "lines": [LINE], "status": "sent"}
+    api.post("/invoices", body)
+    last_year = str(int(api.make("/invoices", **body)["issue_date"][:4]) - 1)
+    warned = codes(api.post("/invoices", body | {"issue_date": f"{last_year}-12-30"}))
+    assert "date_before_preceding_invoice" not in dict(warned)

@@ -1,10 +1,14 @@
 """Drafts are warned about what is allowed and probably not meant."""
 
+from decimal import Decimal
+from importlib.resources import files
+from typing import get_args, get_type_hints
+
 import pytest
 from msgspec.structs import replace
 
 from retainer.documents.facts import Document
-from retainer.documents.warnings import warnings_of
+from retainer.documents.warnings import DocumentWarning, warnings_of
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
 from tests.documents.parties import VALID
 
@@ -105,6 +109,59 @@ def test_nothing_is_said_about_a_usual_document(kind, facts) -> None:
     assert found(document(kind=kind, **facts)) == {}
 
 
+HERE = {"issuer": replace(ISSUER, address_line1=None, postal_code=None)}
+
+
+@pytest.mark.parametrize(
+    ("code", "field", "words", "facts"),
+    [
+        ("issuer_without_tax_number", None, "charges tax", {"issuer": replace(ISSUER, vat_number=None)}),
+        (
+            "issuer_without_tax_number",
+            None,
+            "leaves the tax to the client (reverse charge)",
+            {"issuer": replace(ISSUER, vat_number="applied for"), "customer": client("AT", VALID["AT"])} | EXEMPT,
+        ),
+        ("issuer_without_address", None, "The agency's address is missing or incomplete", HERE),
+        ("issuer_without_address", None, "under Settings", {"issuer": replace(ISSUER, city=None)}),
+        ("client_without_address", "client_id", "Add it to the client", {"customer": replace(CUSTOMER, city=None)}),
+        ("due_date_past", "due_date", "due on 2026-03-02, before today", {"due_date": "2026-03-02"}),
+        (
+            "early_payment_over",
+            "issue_date",
+            "ends on 2026-03-02",
+            {
+                "issue_date": "2026-02-20",
+                "issuer": replace(ISSUER, early_payment_discount_percent=Decimal(2), early_payment_discount_days=10),
+            },
+        ),
+    ],
+)
+def test_what_only_an_invoice_must_have_is_missed_on_it_and_not_on_a_quote(code, field, words, facts) -> None:
+    warned = found(document(kind="invoice", **facts))
+    assert warned.keys() - {"no_einvoice"} == {code}
+    assert warned[code][0] == field
+    assert words in warned[code][1]
+    assert found(document(kind="quote", **facts)) == {}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"due_date": TODAY},
+        {"issuer": replace(ISSUER, vat_number="12/345/67890")},
+        {"issuer": replace(ISSUER, address_line1=None)},
+        {"customer": replace(CUSTOMER, address_line1=None)},
+        {
+            "issue_date": "2026-02-21",
+            "issuer": replace(ISSUER, early_payment_discount_percent=Decimal(2), early_payment_discount_days=10),
+        },
+    ],
+)
+def test_an_invoice_that_has_what_it_must_have_is_not_warned_about(facts) -> None:
+    assert found(document(**facts)) == {}
+
+
 def test_missing_einvoice_is_explained_once_and_only_for_invoices() -> None:
     issuer = replace(ISSUER, country=None)
     made = document(issuer=issuer, customer=client(None))
@@ -127,3 +184,9 @@ def test_many_characters_are_counted() -> None:
     (_, message) = found(document(notes="".join(map(chr, range(0x10D0, 0x10F0)))))["unprintable_characters"]
     assert message.endswith("and 22 more.")
     assert message.count(" ") < 25
+
+
+def test_the_reference_explains_each_code() -> None:
+    page = files("retainer.reference").joinpath("templates/guide/values.md").read_text()
+    code = get_type_hints(DocumentWarning)["code"]
+    assert {f"`{each}`" for each in get_args(code)} <= set(page.split())

@@ -11,8 +11,8 @@ from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.billing.reading import Parties, load_parties
 from retainer.documents.facts import Credited, Document, Issuer, Line
-from retainer.documents.warnings import DocumentWarning, warnings_of
-from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
+from retainer.documents.warnings import DocumentWarning, Preceding, warnings_of
+from retainer.schema.billing import allocations, credit_notes, document_versions, expenses, invoice_lines, invoices
 from retainer.schema.work import milestones, time_entries
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
@@ -39,6 +39,14 @@ read_client_snapshot, read_issuer = decoder(ClientSnapshot), decoder(Issuer)
 TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
 """What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
 INVOICE = select(*invoices.c[CreditedInvoice._fields]).where(invoices.c.id == bindparam("id"))
+PRECEDING = (
+    select(*invoices.c["number", "issue_date"])
+    .select_from(invoices.join(document_versions, document_versions.c.invoice_id == invoices.c.id))
+    .where(document_versions.c.version == 1, invoices.c.id != bindparam("id"))
+    .order_by(document_versions.c.id.desc())
+    .limit(1)
+)
+"""Number and date of the invoice that was issued last, besides one; by the order in which papers were stored."""
 DAY = func.coalesce(time_entries.c.date, expenses.c.date)
 COMPLETED = milestones.c.completed_at
 PERIOD = (
@@ -88,13 +96,28 @@ def with_issuer(parties: Parties, snapshot: str | None) -> Parties:
     return parties._replace(issuer=read_issuer(snapshot)) if snapshot else parties
 
 
-def warnings(record: Quote | Invoice, parties: Parties | None, today: str, former: str) -> list[DocumentWarning]:
+def warnings(tx: Tx, record: Quote | Invoice, parties: Parties | None, former: str) -> list[DocumentWarning]:
     """Return the warnings about a draft, or about one that this request sent; none about others."""
     is_sent_later = former == "draft" and record.status not in {"accepted", "declined", "cancelled"}
     if parties is None or not is_sent_later:
         return []
-    document = of_quote(record, parties) if isinstance(record, Quote) else of_invoice(record, parties, today)
-    return warnings_of(document, today)
+    if isinstance(record, Quote):
+        return warnings_of(of_quote(record, parties), tx.today)
+    return warnings_of(of_invoice(record, parties, tx.today), tx.today, load_preceding(tx, record))
+
+
+def load_preceding(tx: Tx, invoice: Invoice) -> Preceding | None:
+    """Return the invoice that was issued before this one; None if that has another year in its number.
+
+    Only a day in the past can be before that of the other invoice, so nothing is read for a later one.
+    """
+    day = invoice.issue_date
+    row = tx.one(PRECEDING, id=invoice.id) if day is not None and day < tx.today else None
+    if row is None or day is None:
+        return None
+    found = Preceding._make(row)
+    year = found.issue_date[:4]
+    return None if year != day[:4] and year in found.number else found
 
 
 def of_quote(quote: Quote, parties: Parties) -> Document:

@@ -101,7 +101,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
     quote.lines.append(body)
     totals = save_totals(tx, quotes, quote)
     return WithMeta(
-        tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(totals, facts.warnings(quote, parties, tx.today, "draft"))
+        tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(totals, facts.warnings(tx, quote, parties, "draft"))
     )
 
 
@@ -124,7 +124,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     totals = save_totals(tx, invoices, invoice)
     return WithMeta(
         tx.get(invoice_lines, body.id, InvoiceLine),
-        InvoiceChanged(totals, facts.warnings(invoice, parties, tx.today, "draft")),
+        InvoiceChanged(totals, facts.warnings(tx, invoice, parties, "draft")),
     )
 
 

@@ -3,17 +3,18 @@
 import unicodedata
 from collections.abc import Iterator
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from retainer.documents.einvoice import missing_facts
-from retainer.documents.facts import Address, Document
+from retainer.documents.facts import Address, Document, early_payment
 from retainer.documents.printable import unprintable_characters
 from retainer.documents.tax_categories import (
     is_business_elsewhere_in_eu,
     is_elsewhere_in_eu,
+    is_numbered,
     is_outside_eu,
     tax_number,
     vat_number,
@@ -25,6 +26,8 @@ from retainer.values.vat_numbers import vat_territory
 DISTANT_DAYS = 30
 ISSUER_TEXTS = ("name", "vat_number", "registration_number", "email", "phone", "website", "bank_name", "footer")
 SHOWN_CHARACTERS = 10
+UNNUMBERED = ("US", "HK")
+"""Countries whose invoices need no number of the issuer."""
 
 
 class DocumentWarning(msgspec.Struct):
@@ -39,20 +42,36 @@ class DocumentWarning(msgspec.Struct):
             "tax_of_small_business",
             "wrong_check_digits",
             "distant_issue_date",
+            "date_before_preceding_invoice",
+            "early_payment_over",
+            "due_date_past",
+            "issuer_without_tax_number",
+            "issuer_without_address",
+            "client_without_address",
             "unprintable_characters",
             "no_einvoice",
         ],
         Meta(title="DocumentWarningCode"),
-        "What is probably not meant. New codes may be added.",
+        "What is probably not meant, [code by code](/docs/values#warnings-about-documents). New codes may be added.",
     ]
     field: Annotated[str | None, "The field that it is about; null if it is about the settings of the account."]
     message: Annotated[str, "What is probably wrong, and what to do about it."]
 
 
-def warnings_of(document: Document, today: str) -> list[DocumentWarning]:
+class Preceding(NamedTuple):
+    """The invoice that was issued before this one, in the same series of numbers."""
+
+    number: str
+    issue_date: str
+
+
+def warnings_of(document: Document, today: str, preceding: Preceding | None = None) -> list[DocumentWarning]:
     """Return the warnings about a quote or an invoice, as if it were issued today if it has no date."""
     about_tax = (*_about_client(document), *_about_untaxed_lines(document), *_about_taxed_lines(document))
-    return [*about_tax, *_about_issuing(document, today), *_about_characters(document)]
+    about_days = _about_days(document, today, preceding) if document.kind == "invoice" else ()
+    particulars = _about_particulars(document) if document.kind == "invoice" else ()
+    about_issuing = (*_about_issuing(document, today), *about_days, *particulars)
+    return [*about_tax, *about_issuing, *_about_characters(document)]
 
 
 def _about_client(document: Document) -> Iterator[DocumentWarning]:
@@ -119,6 +138,47 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
         return
     for missing in missing_facts(msgspec.structs.replace(document, is_draft=False)):
         yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
+
+
+def _about_days(document: Document, today: str, preceding: Preceding | None) -> Iterator[DocumentWarning]:
+    if preceding is not None and document.issue_date < preceding.issue_date:
+        message = f"The date of the document is {document.issue_date}, but invoice {preceding.number}, which was issued"
+        advice = "Dates should follow the order of numbers: choose that day or a later one."
+        message = f"{message} before it, bears {preceding.issue_date}. {advice}"
+        yield DocumentWarning("date_before_preceding_invoice", "issue_date", message)
+    discount = early_payment(document)
+    if discount is not None and discount.last_day < today:
+        message = f"The discount for early payment ends on {discount.last_day}, before today. Choose a later date."
+        yield DocumentWarning("early_payment_over", "issue_date", message)
+    if document.due_date is not None and document.due_date < today:
+        message = f"The invoice is due on {document.due_date}, before today. Choose a later day."
+        yield DocumentWarning("due_date_past", "due_date", message)
+
+
+def _about_particulars(document: Document) -> Iterator[DocumentWarning]:
+    """Yield a warning for each particular that an invoice must have and lacks: article 226 (3) to (5) of the directive.
+
+    § 14 (4) no. 1 and 2 UStG asks the same in Germany. Without them, the client cannot deduct the tax.
+    """
+    issuer, customer = document.issuer, document.customer
+    is_taxed = any(tax.tax_rate > 0 for tax in document.tax_breakdown)
+    is_reverse_charge = not is_taxed and is_business_elsewhere_in_eu(document)
+    if (is_taxed or is_reverse_charge) and not is_numbered(issuer) and issuer.country not in UNNUMBERED:
+        why = "charges tax" if is_taxed else "leaves the tax to the client (reverse charge)"
+        message = f"The invoice {why}, and the agency's tax number or VAT number is missing"
+        message = f"{message}. Without it, the client cannot deduct the tax. Add it in the console under Settings."
+        yield DocumentWarning("issuer_without_tax_number", None, message)
+    if not _has_address(issuer):
+        message = "The agency's address is missing or incomplete, which an invoice must have. Add it in the console"
+        yield DocumentWarning("issuer_without_address", None, f"{message} under Settings.")
+    if not _has_address(customer):
+        message = f"The address of {customer.name} is missing or incomplete, which an invoice must have."
+        yield DocumentWarning("client_without_address", "client_id", f"{message} Add it to the client.")
+
+
+def _has_address(party: Address) -> bool:
+    """Return whether a letter would arrive: at a street, a box or a postal code of its own, in a city."""
+    return bool(party.city and (party.address_line1 or party.postal_code))
 
 
 def _about_characters(document: Document) -> Iterator[DocumentWarning]:

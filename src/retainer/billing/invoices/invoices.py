@@ -102,7 +102,7 @@ def save_invoice(tx: Tx, body: Invoice, before: Invoice | None) -> WithMeta[Invo
     draft = read_draft(tx, body, before)
     step = lifecycle.complete(tx, draft)
     saved = load_invoice(tx, writing.store(tx, draft, step))
-    warnings = facts.warnings(saved, draft.parties, draft.today, draft.former)
+    warnings = facts.warnings(tx, saved, draft.parties, draft.former)
     return WithMeta(saved, InvoiceMeta(step.left_out, warnings))
 
 

@@ -101,7 +101,7 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     elif before is not None and former != "draft" != quote.status:
         papers.revise(tx, quote, before)
     saved = load_quote(tx, quote.id)
-    return WithMeta(saved, QuoteMeta(facts.warnings(saved, parties, tx.today, former)))
+    return WithMeta(saved, QuoteMeta(facts.warnings(tx, saved, parties, former)))
 
 
 def complete_dates(tx: Tx, quote: Quote, former: str) -> None:

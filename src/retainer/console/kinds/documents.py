@@ -6,6 +6,7 @@ from decimal import Decimal
 from sqlalchemy import literal
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
+from retainer.billing.facts import load_preceding
 from retainer.billing.invoices.draft import LOCKED_FIELDS
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes import quotes
@@ -34,7 +35,8 @@ def warnings(page: AnyPage) -> list[str]:
     if not isinstance(page.own, Invoice | Quote) or page.own.status != "draft":
         return []
     name = page.document.customer.name
-    found = [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today)]
+    preceding = load_preceding(page.tx, page.own) if isinstance(page.own, Invoice) else None
+    found = [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today, preceding)]
     return [sentence.replace(name, isolated(name)) for sentence in found]
 
 
