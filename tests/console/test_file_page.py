@@ -15,8 +15,9 @@ def test_draft_has_a_preview(api, visitor):
 
 
 def test_pages_of_a_draft_show_its_warnings(api, visitor):
-    api.set_account({"country": "DE", "vat_number": "DE123456788"})
-    client = api.make("/clients", name="Bergmann Optik")
+    address = {"address_line1": "Hafenstraße 12", "city": "Hamburg", "country": "DE"}
+    api.set_account(address | {"vat_number": "DE123456788"})
+    client = api.make("/clients", name="Bergmann Optik", **address)
     for kind in ("invoices", "quotes"):
         path = f"/console/records/{kind}/{api.make(f'/{kind}', client_id=client['id'], lines=[LINE])['id']}"
         pages = [path, f"{path}/issue"] if kind == "invoices" else [path]
