@@ -410,6 +410,38 @@ def test_lines_of_a_document_are_added_and_removed_in_place(api, screen):
     assert (line["description"], line["quantity"], line["unit_price"]) == ("Hosting", "1", "1020.50")
 
 
+@pytest.mark.parametrize(("kind", "first"), [("invoices", "client_id"), ("clients", "name"), ("tasks", "title")])
+def test_a_new_form_begins_in_its_first_field(api, screen, kind, first):
+    enter(screen, api)
+    screen.open(f"/console/records/{kind}/new")
+    screen.browser.until(lambda browser: browser.switch_to.active_element.get_attribute("name") == first)
+
+
+def test_links_in_lists_and_figures_look_like_links(api, screen):
+    api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])
+    enter(screen, api)
+    for path in ("/console/records/invoices", "/console/records/clients", "/console"):
+        screen.open(path)
+        links = screen.browser.find_elements(By.CSS_SELECTOR, ":is(.list tbody, .amounts, .figures) a")
+        assert links
+        assert {link.value_of_css_property("text-decoration-line") for link in links} == {"underline"}
+
+
+def test_headings_of_a_long_list_stay_in_view_on_a_wide_screen(api, screen):
+    for place in range(40):
+        api.make("/clients", name=f"Client {place}")
+    enter(screen, api)
+    screen.browser.show(width=1440)
+    screen.open("/console/records/clients")
+    screen.browser.execute_script("window.scrollTo(0, 600)")
+    top, bar = (
+        screen.browser.execute_script("return document.querySelector(arguments[0]).getBoundingClientRect()", each)
+        for each in (".list thead th", ".top")
+    )
+    assert top["top"] == pytest.approx(bar["bottom"], abs=1)
+    assert screen.browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_what_a_form_led_to_is_dimmed_once_the_form_was_changed(api, screen):
     invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])["id"]
     enter(screen, api)
