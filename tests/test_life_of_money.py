@@ -255,7 +255,7 @@ class Life:
         invoice = self.pick("invoices", is_payable)
         payment = {"amount": self.amount(invoice["balance_due"], invoice["currency"])} if not self.sometimes(3) else {}
         payment |= {"reference": self.rng.choice("abc")} if self.sometimes(2) else {}
-        payment |= {"paid_date": self.day()}
+        payment |= {"paid_date": self.day()} | ({"allow_surplus": True} if self.sometimes(2) else {})
         former = [each for each in invoice["payments"] if each["reference"]]
         if former and self.sometimes(2):
             payment = {name: former[0][name] for name in ("reference", "amount", "paid_date")}
@@ -446,7 +446,8 @@ def check_balance(invoice, notes, today):
     assert paid == sum(number(payment["amount"]) for payment in invoice["payments"])
     assert refund == (0 if status == "void" else paid + credited + due - total)
     assert credited == sum(number(note["total"]) for note in notes) <= max(total, 0)
-    assert refund == sum(number(note["refundable_amount"]) for note in notes)
+    surplus = max(0, paid - max(total, 0))
+    assert refund == sum(number(note["refundable_amount"]) for note in notes) + surplus
     assert min(paid, credited, refund, *((total, due) if invoice["number"] else ())) >= 0
     assert status != "paid" or due == 0
     assert status != "sent" or due == total - credited

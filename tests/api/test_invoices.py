@@ -468,7 +468,7 @@ def test_a_payment_has_one_of_these_methods(api, method):
     [
         ({"amount": "0"}, "amount", "Must be from 0.01 to"),
         ({"amount": "-1"}, "amount", "Must be from 0.01 to"),
-        ({"amount": "1000.01"}, "amount", "to 1000.00 EUR, the balance due. Record a surplus on another invoice"),
+        ({"amount": "1000.01"}, "amount", "to 1000.00 EUR, the balance due. To record more, send allow_surplus: true"),
         ({"amount": "0.001"}, "amount", "EUR has 2 decimal places"),
         ({"amount": True}, "amount", "an amount"),
         ({"paid_date": "2026-13-01"}, "paid_date", "a date"),

@@ -3,6 +3,7 @@
 import pytest
 from tests.factories import SENT
 
+from retainer.doctor import documents
 from retainer.errors import Refusal
 
 FIGURES = ("status", "amount_paid", "amount_credited", "balance_due", "refund_due")
@@ -174,16 +175,78 @@ def test_a_removed_refund_is_due_again_and_a_refunded_payment_stays(api, credite
     assert figures(api, credited) == ["paid", "0.00", "500.00", "0.00", "0.00"]
 
 
-def test_a_surplus_is_paid_on_an_invoice_for_an_advance_payment_and_can_go_back(api):
-    client = api.usual("/clients")
+def surplus(api, path, amount, **fields):
+    return api.patch(path, {"record_payment": {"amount": amount, "allow_surplus": True} | fields})
+
+
+def test_a_payment_above_the_balance_is_refused_unless_its_surplus_is_allowed(api):
     path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
-    refused = api.patch(path, {"record_payment": {"amount": "560", "reference": "SEPA 7"}})
-    advice = "Record a surplus on another invoice of the client, open or new, for an advance payment."
-    message = f"Must be from 0.01 to 500.00 EUR, the balance due. {advice}"
-    assert refused.errors == {"record_payment.amount": [message]}
-    api.patch(path, {"record_payment": {"amount": "500", "reference": "SEPA 7"}})
-    line = {"description": "Advance payment", "unit_price": "60", "tax_rate": "0"}
-    advance = api.make("/invoices", client_id=client, lines=[line], status="sent")
-    api.pay(advance["id"], amount="60", reference="SEPA 7")
-    api.post(f"/invoices/{advance['id']}/credit-notes")
-    assert refund(api, f"/invoices/{advance['id']}").data["refund_due"] == "0.00"
+    message = (
+        "Must be from 0.01 to 500.00 EUR, the balance due. "
+        "To record more, send allow_surplus: true: what is above the balance becomes refund_due."
+    )
+    for sent in ({}, {"allow_surplus": False}, {"allow_surplus": None}):
+        refused = api.patch(path, {"record_payment": {"amount": "560"} | sent})
+        assert refused.errors == {"record_payment.amount": [message]}
+    assert surplus(api, path, "0").errors == {"record_payment.amount": [message.partition(" To")[0]]}
+    paid = surplus(api, path, "560", reference="SEPA 7", paid_date="2026-01-15")
+    assert figures(api, path) == ["paid", "560.00", "0.00", "0.00", "60.00"]
+    assert "allow_surplus" not in paid.data["payments"][0]
+    assert [row["id"] for row in api.get("/invoices", {"has_refund_due": "true"}).data] == [paid.data["id"]]
+    again = {"amount": "560", "reference": "SEPA 7"}
+    assert api.patch(path, {"record_payment": again}).data["payments"] == paid.data["payments"]
+    refused = surplus(api, path, "1")
+    assert refused.errors == {"record_payment": ["Nothing is due: the invoice is paid."]}
+    assert set(refund(api, path, amount="60.01").errors) == {"record_refund.amount"}
+    assert refund(api, path, allow_surplus=True).errors.keys() == {"record_refund.allow_surplus"}
+    assert refund(api, path, paid_date="2026-01-15").data["payments"][1]["amount"] == "-60.00"
+    assert figures(api, path) == ["paid", "500.00", "0.00", "0.00", "0.00"]
+
+
+def test_the_status_paid_takes_a_payment_above_the_balance_as_a_payment_alone_does(api):
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    body = {"status": "paid", "record_payment": {"amount": "500.01"}}
+    assert api.patch(path, body).errors.keys() == {"record_payment.amount"}
+    body["record_payment"]["allow_surplus"] = True
+    api.patch(path, body)
+    assert figures(api, path) == ["paid", "500.01", "0.00", "0.00", "0.01"]
+    written_off = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    api.patch(written_off, {"status": "written_off"})
+    surplus(api, written_off, "501")
+    assert figures(api, written_off) == ["paid", "501.00", "0.00", "0.00", "1.00"]
+
+
+def test_a_surplus_stays_right_when_credits_and_removals_follow(api):
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    api.post(f"{path}/credit-notes", {"amount": "100"})
+    api.pay(int(path.rpartition("/")[2]), amount="150", paid_date="2026-01-01")
+    paid = surplus(api, path, "300", paid_date="2026-02-01").data
+    assert figures(api, path) == ["paid", "450.00", "100.00", "0.00", "50.00"]
+    api.post(f"{path}/credit-notes")
+    assert figures(api, path) == ["paid", "450.00", "500.00", "0.00", "450.00"]
+    assert [note["refundable_amount"] for note in api.get(path).data["credit_notes"]] == ["50.00", "400.00"]
+    refund(api, path, amount="440", paid_date="2026-02-01")
+    with pytest.raises(Refusal, match="Remove the refund first"):
+        api.remove_payment(paid["payments"][1]["id"])
+    api.remove_payment(api.get(path).data["payments"][2]["id"])
+    api.remove_payment(paid["payments"][1]["id"])
+    assert figures(api, path) == ["paid", "150.00", "500.00", "0.00", "150.00"]
+    with api.operating() as tx:
+        assert [*documents.find(tx)] == []
+
+
+def test_reports_count_a_surplus_as_collected_and_to_be_refunded(api):
+    invoice = api.make("/invoices", **SENT, issue_date="2026-01-01")
+    surplus(api, f"/invoices/{invoice['id']}", "560", paid_date="2026-02-10")
+    wanted = {"2026-02-09": ("0.00", "500.00", "0.00"), "2026-02-10": ("560.00", "0.00", "60.00")}
+    for until, expected in wanted.items():
+        (row,) = api.get("/reports/revenue-by-client", {"from": "2026-01-01", "to": until}).data["rows"]
+        assert (row["collected"], row["outstanding"], row["refund_due"]) == expected, until
+
+
+def test_a_surplus_is_told_as_a_change_of_its_invoice(api):
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    (newest,) = api.get("/events").data[-1:]
+    surplus(api, path, "560")
+    (event,) = api.get("/events", {"after": newest["id"]}).data
+    assert set(event["fields"]) >= {"payments", "amount_paid", "balance_due", "status", "paid_at"}

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import time_machine
 
 from retainer.console.words import short_day
 from retainer.values.exact import utcnow
@@ -342,12 +343,14 @@ def test_a_quote_that_was_answered_or_has_expired_is_not_answered_again(api, vis
 
 
 PAYMENTS = [
-    ({"amount": "2000"}, "amount", "Must be from 0.01 to 1,242.50 EUR, the balance due. Record a surplus on"),
+    ({"amount": "2000"}, "allow_surplus", "757.50 EUR is above the balance due. Tick this to keep it"),
+    ({"amount": "2000", "reference": "A1"}, "reference", "Give another payment another reference."),
     ({"amount": "0"}, "amount", "Must be from 0.01 to 1,242.50 EUR, the balance due."),
     ({"amount": "1.234"}, "amount", "Can be read in two ways. Write"),
     ({"amount": ""}, "amount", "Is required."),
     ({"amount": "1.0011"}, "amount", "decimal places"),
     ({"paid_date": "2999-01-01"}, "paid_date", ""),
+    ({"paid_date": "2020-01-01"}, "is_other_day", "1 Jan 2020 is in another year. Tick this if it is right"),
     ({"method": "barter"}, "method", "Is no longer offered."),
     ({"amount": "5", "reference": "A1"}, "reference", "Give another payment another reference."),
 ]
@@ -364,11 +367,47 @@ def test_a_refused_payment_says_why_beside_the_field_and_keeps_what_was_typed(ap
     assert read(api, "invoices", invoice)["amount_paid"] == "1.00"
 
 
+def test_a_payment_above_the_balance_is_kept_to_refund_once_that_is_ticked(api, visitor):
+    invoice = issued(api)
+    path = path_of("invoices", invoice, "/payment")
+    assert "Keep the surplus" not in visitor.get(path).text
+    asked = visitor.submit(path, amount="1253.50")
+    assert asked.error_of("allow_surplus").startswith("10.00 EUR is above the balance due.")
+    form = [*Fields(asked.html).forms[path], ("allow_surplus", "yes")]
+    assert "To refund 0.00 EUR 10.00 EUR" in visitor.post(path, [*form, ("step", "preview")]).text
+    assert read(api, "invoices", invoice)["amount_paid"] == "0.00"
+    text = visitor.follow(visitor.post(path, form)).text
+    assert "1,253.50 EUR recorded on" in text
+    assert "10.00 EUR is to be refunded." in text
+    assert (read(api, "invoices", invoice)["status"], read(api, "invoices", invoice)["refund_due"]) == ("paid", "10.00")
+    assert "10.00 EUR recorded" in visitor.submit(path_of("invoices", invoice, "/refund")).text
+
+
+def test_a_date_before_the_issue_or_in_another_year_is_asked_back(api, visitor):
+    with time_machine.travel("2026-06-10T10:00:00Z"):
+        invoice = issued(api, issue_date="2026-06-05")
+        path = path_of("invoices", invoice, "/payment")
+        assert "recorded on" in visitor.submit(path, amount="300", paid_date="2026-06-05").text
+        for day, question in {
+            "2026-06-04": "4 Jun 2026 is before the invoice's issue date.",
+            "2025-06-10": "10 Jun 2025 is in another year.",
+        }.items():
+            asked = visitor.submit(path, amount="300", paid_date=day)
+            assert asked.error_of("is_other_day").startswith(question)
+            form = [*Fields(asked.html).forms[path], ("is_other_day", "yes")]
+            assert "300.00 EUR recorded on" in visitor.follow(visitor.post(path, form)).text
+        assert api.post(f"/invoices/{invoice['id']}/credit-notes").status == 201
+        refund = path_of("invoices", invoice, "/refund")
+        asked = visitor.submit(refund, amount="300", paid_date="2025-06-11")
+        assert asked.error_of("is_other_day").startswith("11 Jun 2025 is in another year.")
+        assert read(api, "invoices", invoice)["amount_paid"] == "900.00"
+
+
 def test_a_refund_says_what_is_left_and_a_repeated_one_adds_nothing(api, visitor):
     invoice = ready(api, "invoices", "credited")
     path = path_of("invoices", invoice, "/refund")
     text = visitor.get(path).text
-    assert ("300.00 EUR was paid and then credited." in text, "Refund date" in text) == (True, True)
+    assert ("300.00 EUR is to be refunded." in text, "Refund date" in text) == (True, True)
     refund = {"amount": "100", "reference": "B1"}
     page = visitor.submit(path, **refund)
     assert "Refund of 100.00 EUR recorded" in page.text

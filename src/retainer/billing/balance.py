@@ -1,7 +1,7 @@
 """The balance of an invoice: what is due after payments and credit notes, and the status that follows.
 
-Payments less refunds reduce it first, then credit notes in their order. The part of a credit note that exceeds the
-balance is to be refunded.
+Payments less refunds reduce it first, then credit notes in their order. What exceeds the balance, of payments or of a
+credit note, is to be refunded.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ REFUND_FILTER = Where(
 
 
 def refund_due(table: Table) -> ColumnElement[Any]:
-    """Return what was paid on an invoice and then credited, less refunds: payments and credits beyond its total."""
+    """Return what is to be refunded: payments, less refunds, and credits beyond the total of an invoice."""
     beyond = table.c.amount_paid + table.c.amount_credited + table.c.balance_due - table.c.total
     return case((table.c.status == "void", 0), else_=beyond)
 
@@ -78,7 +78,7 @@ class Settled(NamedTuple):
 
 def settle(total: int, paid: int, notes: Iterable[int]) -> Settled:
     """Return the balance of an issued invoice, from its payments less refunds and its credit notes in their order."""
-    due, credited, applied = total - paid, 0, []
+    due, credited, applied = max(total - paid, 0), 0, []
     for note in notes:
         applied.append(min(note, due))
         due, credited = due - applied[-1], credited + note

@@ -13,7 +13,15 @@ from typing import Annotated
 import msgspec
 
 from retainer.billing import balance, rules
-from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentKind, PaymentMethod, kind_of
+from retainer.billing.invoices.types import (
+    CONTENTS,
+    Invoice,
+    Payment,
+    PaymentKind,
+    PaymentMethod,
+    RecordPayment,
+    kind_of,
+)
 from retainer.errors import BodyErrors, Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Target
@@ -45,19 +53,20 @@ class PaymentFilter(Filter):
     amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
 
 
+SURPLUS = "To record more, send allow_surplus: true: what is above the balance becomes refund_due."
 PAYABLE = (*OPEN_INVOICES, "written_off")
 """The statuses of an invoice that accepts payments."""
 
 
 def build_payment(
-    errors: BodyErrors, payment: Payment | None, invoice: Invoice, today: str, *, pays_all: bool
-) -> Payment | None:
+    errors: BodyErrors, payment: RecordPayment | None, invoice: Invoice, today: str, *, pays_all: bool
+) -> RecordPayment | None:
     """Return the payment to record, with its errors noted; if it `pays_all`, it must cover the balance.
 
     None if nothing is due, or if one with its reference was recorded before.
     """
     amount_path, due = "status" if payment is None else "record_payment.amount", invoice.balance_due
-    payment = payment or with_defaults(Payment)
+    payment = payment or with_defaults(RecordPayment)
     earlier = fill_in(errors, "record_payment", payment, invoice, today, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in errors.errors:
@@ -70,10 +79,9 @@ def build_payment(
         errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
     if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
-        if not 0 < payment.amount <= due:
-            surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
+        if payment.amount <= 0 or (payment.amount > due and not payment.allow_surplus):
             message = f"{bounds(due, invoice.currency)}, the balance due."
-            errors.error(amount_path, message + surplus * (payment.amount > due > 0))
+            errors.error(amount_path, f"{message} {SURPLUS}" if payment.amount > due > 0 else message)
         elif pays_all and payment.amount < due:
             errors.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
     return payment

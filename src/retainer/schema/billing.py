@@ -105,7 +105,7 @@ def holds_quote(table: sa.Table) -> sa.ColumnElement[bool]:
 
 
 def has_refund_due(table: sa.Table) -> sa.ColumnElement[bool]:
-    """Return whether more was paid on an invoice and credited than it came to, so that the client is owed the rest."""
+    """Return whether payments and credits of an invoice exceed its total, so that the client is owed the rest."""
     return table.c.amount_paid + table.c.amount_credited + table.c.balance_due > table.c.total
 
 

@@ -16,9 +16,8 @@ has begun, `unbilled_work` bills its whole fee. To bill it in advance, in part (
 is not billed yet.
 
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
-payment of the balance, today. A payment cannot exceed the balance: record a surplus on another invoice, or on a new one
-for an advance payment. What was paid and then credited is the `refund_due`; `record_refund` records that you paid it
-back.
+payment of the balance, today. A payment exceeds the balance only with `allow_surplus: true`. That surplus, and what was
+paid and then credited, is the `refund_due`; `record_refund` records that you paid it back.
 """
 
 from typing import Annotated, Literal

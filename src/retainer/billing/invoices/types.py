@@ -233,13 +233,19 @@ class Payment(Record):
     amount: Annotated[
         SignedMoney,
         "Sent: more than 0, at most the invoice's `balance_due`, or of a refund its `refund_due`; omitted: all of it. "
-        "Returned: negative for a refund.",
+        "A payment with `allow_surplus` may be more. Returned: negative for a refund.",
     ] = SERVER_DEFAULT
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
     paid_date: Annotated[Day, "Day on which the money moved, not in the future; omitted: today."] = SERVER_DEFAULT
     method: PaymentMethod = "bank_transfer"
     reference: Annotated[Code191 | None, "Unique within the invoice; an equal retry records nothing new."] = None
     notes: Annotated[Text10000 | None, "For internal use."] = None
+
+
+class RecordPayment(Payment):
+    """Money that has arrived for the invoice."""
+
+    allow_surplus: Annotated[bool, "With true, what is above the `balance_due` becomes `refund_due`."] = WRITE_ONLY
 
 
 class Invoice(Record):
@@ -279,7 +285,10 @@ class Invoice(Record):
     amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
     balance_due: Annotated[SignedMoney, PAID, "What is still to pay, even if written off; 0 if void."] = READ_ONLY
     refund_due: Annotated[
-        Money, Derived(balance.refund_due, money=True), REFUNDED, "What was paid, then credited, and not yet refunded."
+        Money,
+        Derived(balance.refund_due, money=True),
+        REFUNDED,
+        "What was paid beyond the total, or paid and then credited, and not yet refunded.",
     ] = READ_ONLY
     client_snapshot: Annotated[ClientSnapshot | None, "The client when it was issued; null in a draft."] = READ_ONLY
     sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY
@@ -304,7 +313,9 @@ class Invoice(Record):
         f"Adds lines to a draft for all unbilled work that matches, up to {MAX_WORK} items on one invoice. "
         "`meta.left_out` counts what was left out.",
     ] = WRITE_ONLY
-    record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment, once it is issued."] = WRITE_ONLY
+    record_payment: Annotated[RecordPayment | None, AllowedOn("Update"), "Records a payment, once it is issued."] = (
+        WRITE_ONLY
+    )
     record_refund: Annotated[Payment | None, AllowedOn("Update"), "Records a refund, up to `refund_due`."] = WRITE_ONLY
 
 

@@ -27,6 +27,7 @@ from retainer.schema import billing
 from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
 from retainer.values.exact import decimal_text
+from retainer.values.kinds import read_day
 from retainer.work.project_types import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
@@ -112,11 +113,36 @@ OTHERS = (
 )
 
 
+SURPLUS = Field(
+    "allow_surplus", "Keep the surplus to refund", "flag", "What is above the balance due is to be refunded."
+)
+OTHER_DAY = Field("is_other_day", "The date is right", "flag", "Reports count the money on this date.")
+
+
 class RecordPayment(Action, frozen=True, kw_only=True):
-    """Record a payment, or a refund: all of what is due, unless the form says otherwise."""
+    """Record a payment, or a refund: all of what is due, unless the form says otherwise.
+
+    The form asks back, with a box for each, about a surplus and about a date that is likely to be mistyped.
+    """
 
     due: str
     """The field of the invoice that says what is due."""
+
+    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Invoice) -> Sheet:
+        sheet = super().sheet(kind, tx, context, record)
+        sheet.fields = [*sheet.fields, *self.questions(sheet, record)]
+        return sheet
+
+    def questions(self, sheet: Sheet, record: Invoice) -> dict[Field, str]:
+        """Return the boxes that what the form says needs, each with its question."""
+        found = dict[Field, str]()
+        amount, day = sheet.typed("amount"), sheet.typed("paid_date")
+        if self.due == "balance_due" and isinstance(amount, str) and Decimal(amount) > record.balance_due > 0:
+            surplus = money(Decimal(amount) - record.balance_due, record.currency)
+            found[SURPLUS] = f"{surplus} is above the balance due. Tick this to keep it, or change the amount."
+        if isinstance(day, str) and (why := doubt_about(day, record, sheet.tx.today)):
+            found[OTHER_DAY] = f"{short_day(day)} {why}. Tick this if it is right, or change the date."
+        return found
 
     def fields_of(self, _: Invoice) -> Sequence[Field]:
         day = DAY._replace(label=f"{self.path.capitalize()} date", hint="", is_required=True)
@@ -127,7 +153,32 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
     def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        return {f"record_{self.path}": values}
+        recorded = {name: value for name, value in values.items() if name not in {SURPLUS.name, OTHER_DAY.name}}
+        return {f"record_{self.path}": recorded}
+
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        """Record it, and only then ask: what was recorded before, or cannot be recorded, needs no answer."""
+        questions = self.questions(stage.sheet, stage.record)
+        if SURPLUS in questions:
+            body[f"record_{self.path}"] |= {SURPLUS.name: True}
+        made = super().run(stage, body)
+        unanswered = {
+            field.name: [text] for field, text in questions.items() if stage.values.get(field.name) is not True
+        }
+        if unanswered and len(made.data.payments) > len(stage.record.payments):
+            raise invalid(unanswered)
+        return made
+
+
+def doubt_about(day: str, invoice: Invoice, today: str) -> str:
+    """Return why the day of a payment is likely to be mistyped; empty if it is not, or is no day."""
+    try:
+        read_day(day)
+    except ValueError:
+        return ""
+    if day[:4] != today[:4]:
+        return "is in another year"
+    return "is before the invoice's issue date" if day < (invoice.issue_date or day) else ""
 
 
 class RemovePayment(Action, frozen=True, kw_only=True):

@@ -125,10 +125,14 @@ INVOICE_ACTIONS = (
         when=lambda invoice: invoice.status in payments.PAYABLE and invoice.balance_due,
         next_in=("sent", "partially_paid"),
         sentences=(
-            "{before.balance_due} is due. If the client has paid less, change the amount.",
+            "{before.balance_due} is due. If the client has paid another amount, change it.",
             "The invoice was written off on {before.written_off_at}. A payment takes that back.",
         ),
-        notice=("{paid} recorded on {after.number}, which is {after.status}.", "{after.balance_due} is still due."),
+        notice=(
+            "{paid} recorded on {after.number}, which is {after.status}.",
+            "{after.balance_due} is still due.",
+            "{after.refund_due} is to be refunded.",
+        ),
         unchanged="A payment with this reference was recorded before, so nothing was added.",
         audited="payment recorded",
     ),
@@ -139,7 +143,7 @@ INVOICE_ACTIONS = (
         when=lambda invoice: invoice.refund_due,
         next_in=None,
         sentences=(
-            "{before.refund_due} was paid and then credited. If you paid back less, change the amount.",
+            "{before.refund_due} is to be refunded. If you paid back less, change the amount.",
             "Retainer moves no money: pay it back first, then record it here.",
         ),
         notice=("Refund of {paid} recorded on {after.number}.", "{after.refund_due} is still to be refunded."),

@@ -257,6 +257,11 @@ class Sheet(Inputs):
             raise invalid(self.tx.errors | errors)
         return body
 
+    def typed(self, name: str) -> object:
+        """Return the value that a field of the form has now; None if it is blank or cannot be read."""
+        field = next(field for field in self.fields if field.name == name)
+        return self._read(field, name, self.text(field), FieldErrors())
+
     def read_preset(self) -> dict[str, object]:
         """Return the body of the form as its page fills it in. Raises `validation_failed`."""
         form = self.form
