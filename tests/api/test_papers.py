@@ -191,3 +191,24 @@ def test_a_document_that_was_issued_before_facts_were_stored_keeps_its_files(api
     assert api.patch(path, {"notes": "Neu"}).data["document_version"] == 2
     assert "Version 2 vom" in pdf(api, path)
     assert api.get(path, "version=1", headers=PDF).body == b"%PDF-stored"
+
+
+def test_a_footer_that_is_empty_in_a_language_is_that_of_the_other(api, client):
+    set_account(api, document_footer_de="Geschäftsführerin: Ada Berg", document_footer_en=None)
+    api.patch(f"/clients/{client['id']}", {"language": "en"})
+    invoice, quote = issued(api, client), api.make("/quotes", client_id=client["id"], lines=[LINE])
+    for path in (f"/invoices/{invoice['id']}", f"/quotes/{quote['id']}"):
+        assert "Geschäftsführerin: Ada Berg" in pdf(api, path)
+    set_account(api, document_footer_en="Managing director: Ada Berg")
+    assert "Managing director: Ada Berg" in pdf(api, f"/quotes/{quote['id']}")
+    assert "Geschäftsführerin: Ada Berg" in pdf(api, f"/invoices/{invoice['id']}")
+
+
+def test_an_issued_paper_keeps_its_reason_without_tax(api, client):
+    set_account(api, country="FR", vat_number="FR25064285364", is_small_business=True)
+    api.patch(f"/clients/{client['id']}", {"country": "FR", "language": "en"})
+    path = f"/invoices/{issued(api, client, lines=[LINE | {'tax_rate': '0'}])['id']}"
+    facts = api.sql("SELECT facts FROM document_versions WHERE account_id = $1", api.account_id)
+    assert "TVA non applicable, art. 293 B du CGI" in str(facts)
+    assert "TVA non applicable, art. 293 B du CGI" in pdf(api, path)
+    assert texts(api.get(path, headers=XML).body, "ExemptionReason") == ["TVA non applicable, art. 293 B du CGI"]

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.layout import build_layout
+from retainer.documents.tax_categories import exemption_reason, with_reasons
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
 from tests.documents.parties import CATEGORY
 from tests.documents.validators import broken_rules, texts
@@ -67,7 +68,13 @@ def test_lines_with_and_without_tax_for_a_client_outside_the_eu_have_no_einvoice
         ("DE", "de", "Steuerbefreiung für Kleinunternehmer (§ 19 UStG)"),
         ("DE", "en", "small businesses applies to this service (§ 19 of the German VAT Act, UStG)"),
         ("AT", "de", "Kleinunternehmer gemäß § 6 Abs. 1 Z 27 UStG"),
-        ("FR", "en", "article 284 of Directive 2006/112/EC"),
+        ("FR", "en", "TVA non applicable, art. 293 B du CGI"),
+        ("FR", "de", "TVA non applicable, art. 293 B du CGI"),
+        ("IT", "de", "art. 1, commi da 54 a 89, della legge n. 190/2014"),
+        ("NL", "en", "artikel 25 van de Wet op de omzetbelasting 1968"),
+        ("BE", "en", "Régime particulier de franchise des petites entreprises / Bijzondere vrijstellingsregeling"),
+        ("PL", "de", "art. 113 ust. 1 i 9 ustawy o podatku od towarów i usług"),
+        ("ES", "en", "article 284 of Directive 2006/112/EC"),
         ("CH", "de", "Es wird keine Umsatzsteuer berechnet."),
     ],
 )
@@ -77,9 +84,8 @@ def test_small_business_says_the_sentence_of_its_country(country, language, word
     category, reason, _ = said(issuer=issuer, customer=customer, language=language)
     assert category == "E"
     assert words in reason
-    assert said(issuer=issuer, customer=customer, language=language, tax_exemption_reason="By law.")[1] == (
-        f"{reason} By law."
-    )
+    own = said(issuer=issuer, customer=customer, language=language, tax_exemption_reason="By law.")
+    assert own[1] == "By law.", "an own reason takes the place of the general sentence"
 
 
 def test_small_business_without_a_tax_number_has_no_einvoice() -> None:
@@ -93,9 +99,23 @@ def test_own_reason_says_why_lines_are_exempt() -> None:
     assert said()[:2] == ("E", "Umsatzsteuerfrei")
 
 
-@pytest.mark.parametrize(("customer", "category"), [(AUSTRIAN, "AE"), (AMERICAN, "O")])
-def test_own_reason_is_added_to_the_sentence_of_another_category(customer, category) -> None:
-    sentence = said(customer=customer)[1]
-    assert said(customer=customer, tax_exemption_reason="Auftrag 7")[:2] == (category, f"{sentence} Auftrag 7")
+def test_own_reason_is_added_to_the_words_that_the_law_prescribes() -> None:
+    sentence = said(customer=AUSTRIAN)[1]
+    assert said(customer=AUSTRIAN, tax_exemption_reason="Auftrag 7")[:2] == ("AE", f"{sentence} Auftrag 7")
+
+
+def test_own_reason_takes_the_place_of_the_general_sentence_abroad() -> None:
+    assert said(customer=AMERICAN, tax_exemption_reason="§ 3a UStG")[:2] == ("O", "§ 3a UStG")
+
+
+@pytest.mark.parametrize("customer", [AUSTRIAN, AMERICAN])
+def test_reason_of_the_account_is_only_about_exempt_lines(customer) -> None:
     issuer = replace(ISSUER, tax_exemption_reason=OWN)
-    assert said(customer=customer, issuer=issuer, tax_exemption_reason=OWN)[1] == sentence, "the account's is about E"
+    assert said(customer=customer, issuer=issuer, tax_exemption_reason=OWN)[1] == said(customer=customer)[1]
+
+
+def test_reasons_stay_as_they_were_when_the_facts_were_made() -> None:
+    made = with_reasons(document(**UNTAXED))
+    later = replace(made, issuer=replace(ISSUER, is_small_business=True))
+    assert exemption_reason(later, "E") == "Umsatzsteuerfrei"
+    assert exemption_reason(replace(later, exemption_reasons=None), "E").startswith("Für die Leistung gilt")

@@ -43,8 +43,8 @@ Terms = Annotated[
 ]
 TaxExemptionReason = Annotated[
     Text255 | None,
-    "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
-    "Omitted: the reason in the settings, in the client's language.",
+    "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120), in place of the general sentence. "
+    "Only a draft can change it. Omitted: the reason in the settings, in the client's language.",
 ]
 Warnings = Annotated[list[DocumentWarning], "What the draft, or what this request issued, probably should not say."]
 

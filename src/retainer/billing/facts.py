@@ -11,6 +11,7 @@ from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.billing.reading import Parties, load_parties
 from retainer.documents.facts import Credited, Document, Issuer, Line
+from retainer.documents.tax_categories import with_reasons
 from retainer.documents.warnings import DocumentWarning, Preceding, warnings_of
 from retainer.schema.billing import allocations, credit_notes, document_versions, expenses, invoice_lines, invoices
 from retainer.schema.work import milestones, time_entries
@@ -168,7 +169,7 @@ def _document(record: Printable, parties: Parties, **different: object) -> Docum
     lines = tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
     language = parties.issuer.language or parties.language
     sides = {"customer": parties.customer, "issuer": parties.issuer, "language": language}
-    return _same(Document, record, lines=lines, **sides, **different)
+    return with_reasons(_same(Document, record, lines=lines, **sides, **different))
 
 
 def _same(model: type[T], record: msgspec.Struct, **different: object) -> T:

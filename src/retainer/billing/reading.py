@@ -11,7 +11,7 @@ from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.facts import Customer, Issuer, Language
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.expressions import DOCUMENT_LANGUAGE, in_document_language
+from retainer.schema.expressions import DOCUMENT_LANGUAGE, in_any_language, in_document_language
 from retainer.schema.identity import accounts
 from retainer.schema.work import projects
 from retainer.store.engines.sql import is_listed
@@ -76,7 +76,7 @@ HAS_OWN_DISCOUNT = clients.c.early_payment_discount_percent.is_not(None)
 ISSUER_COLUMNS: dict[str, ColumnElement[Any]] = {
     "name": func.coalesce(accounts.c.legal_name, accounts.c.name),
     "color": accounts.c.document_color,
-    "footer": in_document_language("document_footer"),
+    "footer": in_any_language("document_footer"),
     "language": DOCUMENT_LANGUAGE,
     "tax_exemption_reason": in_document_language("tax_exemption_reason"),
     **{name: case((HAS_OWN_DISCOUNT, clients.c[name]), else_=accounts.c[name]) for name in EARLY_PAYMENT},

@@ -125,6 +125,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     notes: str | None = None
     terms: str | None = None
     tax_exemption_reason: str | None = None
+    exemption_reasons: dict[str, str] | None = None
+    """Why no tax is charged, by category; None in facts of before, for which the rules of today say it."""
     credited: Credited | None = None
     version: int = 1
     version_date: str | None = None

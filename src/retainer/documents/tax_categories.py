@@ -4,14 +4,17 @@ import re
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
+
 from retainer.documents.facts import Customer, Document, Issuer, TaxOutsideEu
-from retainer.documents.wording import words_of
+from retainer.documents.wording import SMALL_BUSINESS, words_of
 from retainer.values.vat_numbers import VatNumber, read_vat_number, vat_territory
 
 Category = Literal["S", "AE", "G", "E", "O"]
 DATES = re.compile(r"\b(\d{1,2}[./]\d{1,2}[./](\d{2}|\d{4})|\d{4}-\d{2}-\d{2})\b")
 FEWEST_DIGITS = 5
 """The digits of the shortest tax numbers; fewer are a year, or part of a remark."""
+PRESCRIBED: tuple[Category, ...] = ("AE", "G")
 OUTSIDE_EU: dict[TaxOutsideEu, Category] = {"not_subject": "O", "exempt": "E", "export": "G"}
 
 
@@ -75,19 +78,34 @@ def categories(document: Document) -> list[Category]:
     return list(dict.fromkeys(category_of(document, tax.tax_rate) for tax in document.tax_breakdown))
 
 
-def exemption_reason(document: Document, category: Category) -> str:
-    """Return why a category has no tax.
+def with_reasons(document: Document) -> Document:
+    """Return a document with why each of its categories has no tax, as the rules of today say it."""
+    untaxed = [category for category in categories(document) if category != "S"]
+    reasons = {category: exemption_reason(document, category) for category in untaxed}
+    return msgspec.structs.replace(document, exemption_reasons=reasons)
 
-    The document's own reason takes the place of `exempt` alone, and is added to every other sentence. The account's is
-    about lines that are exempt, so it is not added to the sentences of other categories.
+
+def exemption_reason(document: Document, category: Category) -> str:
+    """Return why a category has no tax: what the document said when its facts were made, else what its rules say.
+
+    The document's own reason takes the place of a general sentence. It is added to what the law prescribes word for
+    word: reverse charge (article 226 (11a) of the VAT directive), and exports. The account's is about lines that are
+    exempt, and about no other category.
     """
-    issuer, own = document.issuer, document.tax_exemption_reason
-    if category == "E" and not issuer.is_small_business:
-        return own or words_of(document)["E"]
-    if category == "E":
-        words, country = words_of(document), vat_territory(issuer.country)
-        sentence = words.get(f"small_business_{country}", words["small_business"]) if country else words["O"]
-    else:
-        sentence = words_of(document)["outside_eu" if category == "O" and is_outside_eu(document) else category]
-        own = own if own != issuer.tax_exemption_reason else None
-    return " ".join(filter(None, (sentence, own)))
+    if document.exemption_reasons and category in document.exemption_reasons:
+        return document.exemption_reasons[category]
+    issuer, own, words = document.issuer, document.tax_exemption_reason, words_of(document)
+    if category != "E" and own == issuer.tax_exemption_reason:
+        own = None
+    if category in PRESCRIBED:
+        return " ".join(filter(None, (words[category], own)))
+    if category == "E" and issuer.is_small_business:
+        return own or _small_business(document)
+    return own or words["outside_eu" if category == "O" and is_outside_eu(document) else category]
+
+
+def _small_business(document: Document) -> str:
+    words, country = words_of(document), vat_territory(document.issuer.country)
+    if country is None:
+        return words["O"]
+    return SMALL_BUSINESS.get(country) or words.get(f"small_business_{country}", words["small_business"])

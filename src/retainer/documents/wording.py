@@ -152,7 +152,7 @@ TEXTS = {
 }
 """The words of documents in English and German.
 
-The law asks small businesses for a sentence: § 34a UStDV in Germany, § 11 UStG in Austria.
+The law asks small businesses for a sentence: § 34a UStDV in Germany, § 11 UStG in Austria, SMALL_BUSINESS elsewhere.
 
 German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur".
 """
@@ -160,6 +160,23 @@ WORDS: dict[Language, dict[str, str]] = {
     "en": {name: english for name, (english, _) in TEXTS.items()},
     "de": {name: german for name, (_, german) in TEXTS.items()},
 }
+SMALL_BUSINESS = {
+    # Arrêté royal n° 19 of 15 December 2024; article 56bis of the Code de la TVA
+    "BE": "Régime particulier de franchise des petites entreprises / "
+    "Bijzondere vrijstellingsregeling kleine ondernemingen",
+    # CGI, article 293 E, which asks for these words
+    "FR": "TVA non applicable, art. 293 B du CGI",
+    # Legge 190/2014, art. 1, comma 58; comma 54 to 89 are the regime forfettario
+    "IT": "Operazione senza applicazione dell'IVA, ai sensi dell'art. 1, commi da 54 a 89, della legge n. 190/2014",
+    # Wet op de omzetbelasting 1968, artikel 25; article 226 (11) of the directive asks for a reference to it
+    "NL": "Factuur vrijgesteld van btw op grond van artikel 25 van de Wet op de omzetbelasting 1968",
+    # Ustawa o podatku od towarów i usług, art. 106e ust. 1 pkt 19 lit. a
+    "PL": "Zwolnienie z VAT na podstawie art. 113 ust. 1 i 9 ustawy o podatku od towarów i usług",
+}
+"""The sentence of small businesses that a country prescribes in its own language, whatever that of the document.
+
+Spain has no scheme for them: it has not transposed Directive 2020/285. Elsewhere the article of the directive is named.
+"""
 NO_VAT: AbstractSet[str] = frozenset(["AU", "CA", "HK", "IN", "JP", "MY", "NZ", "SG", "US"])
 """Countries whose tax is no VAT: sales tax, GST, consumption tax."""
 REGISTERS = {"DE": "Handelsregister", "AT": "Firmenbuch", **dict.fromkeys(("CH", "LI", "LU"), "Handelsregister")}

@@ -29,6 +29,14 @@ PaymentTerms = Annotated[int, Meta(ge=0, le=365), Unit("days")]
 Language = Literal["en", "de"]
 TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
+ExemptionReason = Annotated[
+    kinds.Text255 | None,
+    "Printed on new documents for lines without tax, in place of the general sentence or that of small businesses.",
+]
+Footer = Annotated[
+    kinds.Text1000 | None,
+    "Printed on each page, like the managing directors; if it is empty, the footer in the other language is.",
+]
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
     f"What the account may use; for your own business, keep the default. {WITH_API} include the API; the others do so "
@@ -62,8 +70,8 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     tax_outside_eu: Annotated[
         TaxOutsideEu, "What documents call services to clients outside the EU that have no tax. Ask your tax adviser."
     ] = "not_subject"
-    tax_exemption_reason_en: Annotated[kinds.Text255 | None, "Printed on new documents, for lines without tax."] = None
-    tax_exemption_reason_de: Annotated[kinds.Text255 | None, "Printed on new documents, for lines without tax."] = None
+    tax_exemption_reason_en: ExemptionReason = None
+    tax_exemption_reason_de: ExemptionReason = None
     client_number_pattern: kinds.NumberPattern = "C-{0000}"
     quote_number_pattern: kinds.NumberPattern = "Q-{YYYY}-{0000}"
     invoice_number_pattern: kinds.NumberPattern = "INV-{YYYY}-{0000}"
@@ -85,8 +93,8 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     bank_name: kinds.Text191 | None = None
     document_language: Annotated[Language, "Used if the client has none."] = "en"
     document_color: Color = DEFAULT_COLOR
-    document_footer_en: Annotated[kinds.Text1000 | None, "Printed on each page, like the managing directors."] = None
-    document_footer_de: Annotated[kinds.Text1000 | None, "Printed on each page, like the managing directors."] = None
+    document_footer_en: Footer = None
+    document_footer_de: Footer = None
     quote_introduction_en: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
     quote_introduction_de: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
     quote_terms_en: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None

@@ -24,6 +24,11 @@ def in_document_language(name: str) -> ColumnElement[str | None]:
     return case({language: accounts.c[f"{name}_{language}"] for language in LANGUAGES}, value=DOCUMENT_LANGUAGE)
 
 
+def in_any_language(name: str) -> ColumnElement[str | None]:
+    """Return a text as `in_document_language` does; where it is empty, that of another language."""
+    return func.coalesce(in_document_language(name), *(accounts.c[f"{name}_{language}"] for language in LANGUAGES))
+
+
 def is_covered(table: Table) -> ColumnElement[bool]:
     return in_literals(table.c.billing_type, COVERED)
 
