@@ -1,8 +1,10 @@
 """PDFs say what the facts say, the same to the byte, whatever the texts contain."""
 
 import io
+import random
 import re
 import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import cast
 
@@ -28,9 +30,9 @@ from retainer.documents.printable import (
     unprintable_characters,
 )
 from retainer.values.texts import FORMATTING
-from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
+from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
 from tests.documents.test_logo_files import SHAPE, png, svg
-from tests.length import sampled
+from tests.length import length, sampled
 
 
 def pages_of(made: Document) -> list[str]:
@@ -322,6 +324,32 @@ def test_long_words_can_break_but_not_before_a_mark() -> None:
 def test_long_words_can_break() -> None:
     assert "\u200b" in printable("x" * (LONGEST_WORD + 1))
     assert "\u200b" not in printable("x" * LONGEST_WORD)
+
+
+BREAKABLE = re.compile(r"\d (€|%|[A-Z]{3}\b)|(CHF|JPY|USD) \d|\d\.? [A-Z][a-zä]+ \d{4}")
+"""An amount, a percentage or a day with a space at which a line could end."""
+
+
+@pytest.mark.parametrize("seed", range(length(200)))
+def test_amounts_and_days_never_break(seed: int) -> None:
+    made = random_document(random.Random(seed))
+    discount = {"early_payment_discount_percent": Decimal(2), "early_payment_discount_days": 10}
+    layout = build_layout(replace(made, issuer=replace(made.issuer, **discount)))
+    for text in strings_of(layout):
+        assert not BREAKABLE.search(text), text
+
+
+def strings_of(value: object) -> Iterator[str]:
+    """Yield all texts in a layout that our words are in; numbers of accounts and addresses can break."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name not in {"account", "footer", "recipient", "sender", "rows"}:
+                yield from strings_of(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from strings_of(each)
 
 
 def test_amounts_are_those_of_the_facts() -> None:

@@ -33,6 +33,8 @@ BREAK = "\u200b"
 RIGHT_TO_LEFT, END = "\u2067", "\u2069"
 """They enclose a line that is read from right to left (UAX #9), with its numbers and punctuation."""
 LINE_BREAKS = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
+BREAKING = re.compile(r"[ \n]+")
+"""All spaces that `printable` leaves, but for U+00A0."""
 MANY_LINES = re.compile(r"\n\s*\n\s*")
 LIGATURE = re.compile("[\ufb00-\ufdef\ufe70-\ufefc]")
 """Ligatures and forms of letters that fonts use for the letters themselves."""
@@ -85,8 +87,9 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    """Return a text as `printable` does, on one line."""
-    return _directed(" ".join(printable(text).translate({ord(RIGHT_TO_LEFT): None, ord(END): None}).split()))
+    """Return a text as `printable` does, on one line, which breaks where the text could: not between `1,00` and `€`."""
+    words = BREAKING.split(printable(text).translate({ord(RIGHT_TO_LEFT): None, ord(END): None}))
+    return _directed(" ".join(words))
 
 
 def unprintable_characters(text: str) -> str:
