@@ -45,12 +45,12 @@ COPY = (
 WORK = {"time": {}}
 
 
-def fill(store: Store, sizes: list[int]) -> dict[int, int]:
+def fill(store: Store, sizes: list[int], account: int = 1, user: int = 1) -> dict[int, int]:
     """Record hours for a client of each size, every project's on a day of its own; return the clients by size."""
     found = {}
     days = itertools.count()
     for size in sizes:
-        with store.begin(replace(operator_of(store, 1), user_id=1, role="admin"), write=True) as tx:
+        with store.begin(replace(operator_of(store, account), user_id=user, role="admin"), write=True) as tx:
             client = make(clients.Client, name=f"Client of {size}", hourly_rate="90")
             found[size] = clients.create_client(tx, client).id
             columns = tx.connection.execute("SELECT name FROM pragma_table_info('time_entries')").fetchall()

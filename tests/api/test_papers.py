@@ -6,7 +6,6 @@ from tests.databases import each_database
 from tests.documents.validators import texts
 
 from retainer.billing import files
-from retainer.values.exact import local_day
 
 SETTLED = {
     "paid": ("Diese Rechnung ist bezahlt", {"status": "paid"}),
