@@ -4,7 +4,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 CODES: dict[int, tuple[str, ...]] = {
     400: ("malformed_json", "bad_request"),
@@ -122,6 +122,12 @@ class InvalidValue(ValueError):
     def __init__(self, message: str = "", *, hint: str = "") -> None:
         super().__init__(message or hint)
         self.hint = hint
+
+
+class Unreadable(NamedTuple):
+    """What stands in a body for a text that a form could not read: its error is told with those of rules."""
+
+    message: str
 
 
 def invalid(errors: Mapping[str, list[str]], code: str = "validation_failed") -> Refusal:

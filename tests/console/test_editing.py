@@ -573,3 +573,64 @@ def test_a_moment_of_a_site_that_exists_twice_is_asked_back(api, visitor):
     form = dict(Fields(twice.html).forms[path]) | {"maintenance_until.occurrence": "second"}
     assert "Maintenance saved." in visitor.follow(visitor.post(path, form)).text
     assert api.get(f"/sites/{site['id']}").data["maintenance_until"][:16] == "2027-10-31T01:30"
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [("98,00 €", "98.00"), ("€ 98", "98.00"), ("98 EUR", "98.00"), ("98,5eur", "98.50"), ("1.098 €", "1098.00")],
+)
+def test_an_amount_may_say_its_currency(api, visitor, typed, stored):
+    visitor.submit("/console/settings", document_language="de")
+    client = api.make("/clients", currency="EUR")
+    line = {"lines.0.description": "Design", "lines.0.unit_price": typed, "lines.0.tax_rate": "19 %"}
+    visitor.submit("/console/records/invoices/new", client_id=str(client["id"]), **line)
+    (invoice,) = api.get("/invoices", {"include": "lines"}).data
+    (line,) = api.get(f"/invoices/{invoice['id']}").data["lines"]
+    assert (line["unit_price"], line["tax_rate"]) == (stored, "19")
+
+
+def test_an_amount_in_another_currency_than_the_form_is_refused(api, visitor):
+    client = api.make("/clients", currency="EUR")
+    line = {"lines.0.description": "Design", "lines.0.unit_price": "98 $"}
+    page = visitor.submit("/console/records/invoices/new", client_id=str(client["id"]), **line)
+    assert page.error_of("lines.0.unit_price") == "Must be a number, like 1,000.50."
+
+
+def test_errors_of_typing_and_of_rules_are_told_at_once(api, visitor):
+    """A price that is no number, a discount beyond 100, a line without words, and a due date before the issue date."""
+    client = api.make("/clients", currency="EUR")
+    wrong = {
+        "lines.0.unit_price": "much",
+        "lines.1.unit_price": "10",
+        "lines.1.description": "Hosting",
+        "lines.1.discount_percent": "200",
+        "issue_date": "2026-03-10",
+        "due_date": "2026-03-01",
+    }
+    told = ("lines.0.unit_price", "lines.0.description", "lines.1.discount_percent", "due_date")
+    page = visitor.submit("/console/records/invoices/new", client_id=str(client["id"]), **wrong)
+    assert {name: bool(page.error_of(name)) for name in told} == dict.fromkeys(told, True)
+    assert api.get("/invoices").data == []
+    draft = api.make("/invoices", client_id=client["id"], lines=[{"description": "Design", "unit_price": "9"}])
+    page = visitor.submit(f"/console/records/invoices/{draft['id']}/edit", **wrong)
+    told = ("lines.0.unit_price", "lines.1.discount_percent", "due_date")
+    assert {name: bool(page.error_of(name)) for name in told} == dict.fromkeys(told, True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("bergmann-optik.de", "https://bergmann-optik.de"),
+        ("www.optik.de/team?x=1", "https://www.optik.de/team?x=1"),
+        ("http://optik.de", "http://optik.de"),
+    ],
+)
+def test_an_address_may_begin_with_its_host(api, visitor, typed, stored):
+    visitor.submit("/console/records/clients/new", name="Optik", website=typed)
+    assert [client["website"] for client in api.get("/clients").data] == [stored]
+
+
+@pytest.mark.parametrize("typed", ["javascript:alert(1)", "ana@optik.de", "optik", "mailto:a@b.de"])
+def test_what_is_no_address_gets_no_https(api, visitor, typed):
+    page = visitor.submit("/console/records/clients/new", name="Optik", website=typed)
+    assert page.error_of("website")

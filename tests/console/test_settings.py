@@ -111,7 +111,7 @@ def test_the_next_numbers_are_previewed_set_and_only_go_up(api, visitor):
     page = visitor.submit(PATH, next_invoice_number="123")
     assert 'id="next_invoice_number-error">Must be at least 124, the next number now: numbers only go up.' in page.html
     page = visitor.submit(PATH, next_invoice_number="-1")
-    assert 'id="next_invoice_number-error">Must be a whole number from 1 to 999999999.' in page.html
+    assert 'id="next_invoice_number-error">Enter only the running number, like 124 for 2026-124.' in page.html
     assert "Next invoice number" in visitor.get("/console/audit").text
     page = visitor.submit(PATH, city="Bonn")
     assert account_of(api)["city"] == "Bonn", page.text
@@ -207,3 +207,45 @@ def test_a_logo_is_of_its_account_only(both):
     logo_id = account_of(north)["logo_id"]
     with south.operating() as tx:
         assert logos.find_logo(tx, logo_id) is None
+
+
+def test_units_that_people_type_are_understood(api, visitor):
+    """Signs and words after a number, an address without https://, and a next number as documents print it."""
+    visitor.submit(PATH, document_language="de")
+    visitor.submit(
+        PATH,
+        tax_rate="19 %",
+        hourly_rate="98,00 €",
+        payment_terms_days="14 Tage",
+        website="bergmann-optik.de",
+        invoice_number_pattern="{YYYY}-{000}",
+        next_invoice_number=f"{api.today[:4]}-124",
+    )
+    account = account_of(api)
+    assert [account[name] for name in ("tax_rate", "payment_terms_days", "website")] == [
+        "19",
+        14,
+        "https://bergmann-optik.de",
+    ]
+    assert account["hourly_rate"] in {"98.00", 9800}
+    assert (
+        api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "9"}])["number"]
+        == f"{api.today[:4]}-124"
+    )
+
+
+def test_all_errors_of_the_page_are_told_at_once(api, visitor):
+    """Those of typing, those of kinds of values, and the rule that numbers only go up."""
+    visitor.submit(PATH, next_quote_number="50")
+    wrong = {
+        "name": "",
+        "tax_rate": "much",
+        "payment_terms_days": "two weeks",
+        "iban": "DE00",
+        "next_quote_number": "7",
+        "next_invoice_number": "R-12",
+    }
+    page = visitor.submit(PATH, **wrong)
+    assert {name: bool(page.error_of(name)) for name in wrong} == dict.fromkeys(wrong, True)
+    assert page.error_of("payment_terms_days") == "Enter days, like 14."
+    assert page.error_of("next_invoice_number") == "Enter only the running number, like 124 for 2026-124."

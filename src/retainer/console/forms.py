@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from multipart import MultipartParser, parse_options_header
 
 from retainer.console.shapes import declared
-from retainer.console.typed import read_boundary, read_number
+from retainer.console.typed import read_boundary, read_number, without_unit
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity.actors import Person
 from retainer.kernel.query import Query, parameters
@@ -113,7 +113,9 @@ def filter_text(name: str, text: str, shape: str, person: Person, currency: str 
     if shape == "moment" and DAY.fullmatch(text):
         return read_boundary(text, person.timezone, is_end=name == "until")
     if shape in {"money", "number", "percent"}:
-        decimals = DIGITS.get(currency or person.currency, 2) if shape == "money" else None
+        code = currency or person.currency
+        text = without_unit(text, code if shape == "money" else "%" if shape == "percent" else "")
+        decimals = DIGITS.get(code, 2) if shape == "money" else None
         return read_number(text, person.language, decimals)
     return text
 

@@ -22,6 +22,16 @@ UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?")
 MINUTE = timedelta(minutes=1)
 OCCURRENCES = ("first", "second")
 """The two equal local times when clocks go back, the earlier one first."""
+WHOLE = re.compile(r"-?[0-9]{1,20}")
+HOST = re.compile(r"(?:[^\s/:@?#]+\.)+[^\s/:@?#.]{2,}(?::[0-9]+)?(?:[/?#]\S*)?")
+SYMBOLS = {"EUR": "€", "GBP": "£", "USD": "$", "PLN": "zł", "CHF": "Fr.", "JPY": "¥", "CZK": "Kč"}
+WRITTEN: dict[str, tuple[str, ...]] = {
+    "%": ("percent", "Prozent"),
+    "days": ("days", "day", "Tage", "Tagen", "Tag"),
+    "seconds": ("seconds", "second", "Sekunden", "Sekunde", "sec", "s"),
+    **{currency: (symbol,) for currency, symbol in SYMBOLS.items()},
+}
+"""What people write after a number for its unit, besides the unit itself; before it, only currencies stand."""
 GROUP, MAX_DIGITS = 3, 15
 """Digits between two separators of thousands, and of hours."""
 
@@ -60,6 +70,31 @@ def read_number(text: str, language: str, decimals: int | None = None) -> str:
         fraction += "0" if len(fraction) == GROUP else ""
         raise InvalidValue(f"Can be read in two ways. Write {joined} or {sign}{parts[0]}{marks[0]}{fraction}.")
     return plain
+
+
+def without_unit(text: str, unit: str) -> str:
+    """Return the number of a text like `19 %`, `98,00 €` or `14 Tage`; with any other unit, the text as it is."""
+    words = (*WRITTEN.get(unit, ()), unit)
+    found = next((word for word in words if word and text.casefold().endswith(word.casefold())), "")
+    if not found and unit in SYMBOLS:
+        found = next((word for word in words if text.casefold().startswith(word.casefold())), "")
+        return text[len(found) :].strip()
+    return text[: len(text) - len(found)].strip()
+
+
+def read_quantity(text: str, unit: str, language: str, decimals: int | None, *, is_whole: bool) -> int | str:
+    """Return a number as JSON would have it, typed with or without its unit. Raises InvalidValue."""
+    text = without_unit(text, unit)
+    if not is_whole:
+        return read_number(text, language, decimals)
+    if unit == "days" and not WHOLE.fullmatch(text):
+        raise InvalidValue("Enter days, like 14.")
+    return int(text) if WHOLE.fullmatch(text) else text
+
+
+def with_scheme(text: str) -> str:
+    """Return an address that begins with a host, like `agency.example/jobs`, with `https://`; any other as it is."""
+    return f"https://{text}" if HOST.fullmatch(text) else text
 
 
 def _is_grouped(parts: list[str]) -> bool:

@@ -66,6 +66,11 @@ class NumberFormat(NamedTuple):
     def write(self, number: int) -> str:
         return f"{self.prefix}{number:0{self.width}}{self.suffix}"
 
+    def read(self, text: str) -> str:
+        """Return the part of a whole number, like `124` of `2026-124`, that the series counts; other text as it is."""
+        inner = text.removeprefix(self.prefix).removesuffix(self.suffix)
+        return inner if inner.isdecimal() and text == f"{self.prefix}{inner}{self.suffix}" else text
+
 
 def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> str:
     """Return the next free number of a table's series; numbers that people have entered may be taken.

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue
+from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue, Unreadable
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -27,8 +27,7 @@ from retainer.values.records import (
 from retainer.values.texts import LINES, Characters, clean, is_blank, prints
 
 T = TypeVar("T", bound=msgspec.Struct)
-REQUIRED = "Is required."
-NULL = "this is null. Omit the field instead."
+REQUIRED, NULL = "Is required.", "this is null. Omit the field instead."
 WHOLE = re.compile(r"-?[0-9]+")
 
 Read = Callable[[object, str, FieldErrors], object]
@@ -145,7 +144,9 @@ def read_fields(
     for name, value in sent.items():
         field, is_empty = fields.get(name), value is None or (isinstance(value, str) and is_blank(value))
         read = INVALID
-        if field is not None and field.required and value is None and use == "Create":
+        if isinstance(value, Unreadable):
+            errors.note(path + name, value.message)
+        elif field is not None and field.required and value is None and use == "Create":
             errors.note(path + name, "Is required; this is null.")
         elif field is not None:
             read = None if is_empty and field.is_nullable else field.read(value, path + name, errors)

@@ -60,6 +60,7 @@ class Field(NamedTuple):
     options: tuple[tuple[str, str], ...] = ()
     low: int = 0
     high: int = 0
+    unit: str = ""
     length: int = 0
     target: Table | None = None
     only: Only = "open"
@@ -123,6 +124,7 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
         options=tuple(options_of(found)) if field.shape in {"choice", "choices", "currency"} else (),
         low=low,
         high=high,
+        unit=unit,
         length=max_length(found),
     )
 

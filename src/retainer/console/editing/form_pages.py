@@ -117,6 +117,8 @@ class FormPage(NamedTuple):
 
     Without fields, the page is shown as it is opened; in a transaction that cannot write, without what would follow.
     """
+    reads_on: bool = False
+    """Whether what acts reads the fields itself, and tells the errors of rules with those of typing."""
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
@@ -164,7 +166,7 @@ class FormPage(NamedTuple):
         state = self.state(record, sheet)
         if not is_preview and context.form.text("state", "" if self.section.kind else state) != state:
             raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
-        body = sheet.read()
+        body = sheet.read(with_unreadable=self.reads_on)
         is_unchanged = not body and sheet.record is not None and not tx.errors
         if is_unchanged and self.rehearse is None and not is_preview:
             return None
@@ -258,7 +260,7 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
     section, sheet_of = section_of(kind), partial(Sheet, kind)
     if not is_new:
-        return FormPage(section, "Edit {name}", "Save", partial(save, kind), sheet_of=sheet_of)
+        return FormPage(section, "Edit {name}", "Save", partial(save, kind), sheet_of=sheet_of, reads_on=True)
     back, parents = Link("", f"/records/{kind.name}"), list[int]()
     if kind.parent is not None:
         parents = [read_id(context.typed.text(kind.parent_field), kind.parent)]
@@ -269,6 +271,7 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
         sheet_of=sheet_of,
+        reads_on=True,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )

@@ -23,17 +23,17 @@ from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import Choice, Only
 from retainer.console.page_context import PageContext
-from retainer.errors import STATUS, FieldErrors, InvalidValue, invalid
+from retainer.errors import STATUS, FieldErrors, InvalidValue, Unreadable, invalid
 from retainer.store.tx import Tx
 from retainer.values.exact import DIGITS
 from retainer.values.reading import create_only
 from retainer.values.records import Record
 
-WHOLE = re.compile(r"-?[0-9]{1,20}")
 NOT_OFFERED = "Is no longer offered. Check the choices, and select again."
 MAX_TYPED = 100
 """Characters of a number, a time or a day."""
-TYPED = {"money", "number", "percent", "hours", "moment", "first_day", "last_day", "whole", "flag"}
+NUMBERS = {"money", "number", "percent", "whole"}
+TYPED = NUMBERS | {"hours", "moment", "first_day", "last_day", "flag"}
 TOO_MANY = "Must be at most {} lines; these are {}. Split the document."
 
 
@@ -236,10 +236,10 @@ class Sheet(Inputs):
         for path, sentences in self.form.errors.items():
             self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
 
-    def read(self) -> dict[str, object]:
+    def read(self, *, with_unreadable: bool = False) -> dict[str, object]:
         """Return the body that the form describes. Of `chosen` fields, notes those that are required and blank.
 
-        Raises `validation_failed` for input that cannot be read.
+        Raises `validation_failed` for input that cannot be read, unless the body may say it by `Unreadable`.
         """
         if self.lines and len(self.typed_rows) > self.lines.high:
             raise invalid({self.lines.name: [TOO_MANY.format(self.lines.high, len(self.typed_rows))]})
@@ -253,7 +253,7 @@ class Sheet(Inputs):
                 self.tx.error(field.name, "Is required.")
             elif field.name in self.form and self._is_changed(field):
                 body[field.name] = self._read(field, field.name, self.form.text(field.name), errors)
-        if errors:
+        if errors and not with_unreadable:
             raise invalid(self.tx.errors | errors)
         return body
 
@@ -290,19 +290,23 @@ class Sheet(Inputs):
         if field.shape in SEVERAL:
             if field.shape == "choices" and not dict(field.options).keys() >= {*self._ids(field)}:
                 errors.note(path, NOT_OFFERED)
+                return Unreadable(NOT_OFFERED)
             return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
         text = typed_text if field.shape == "secret" else typed_text.strip()
         try:
             return None if not text else self._value(field, text)
         except InvalidValue as error:
             errors.note(path, str(error))
-            return None
+            return Unreadable(str(error))
 
     def _value(self, field: Field, text: str) -> object:
         if field.shape in TYPED and len(text) > MAX_TYPED:
             raise InvalidValue(f"Must have at most {MAX_TYPED} characters.")
-        if field.shape in {"money", "number", "percent"}:
-            return typed.read_number(text, self.language, DIGITS[self.currency] if field.shape == "money" else None)
+        if field.shape in NUMBERS:
+            unit, decimals = (self.currency, DIGITS[self.currency]) if field.shape == "money" else (field.unit, None)
+            return typed.read_quantity(text, unit, self.language, decimals, is_whole=field.shape == "whole")
+        if field.shape == "url":
+            return typed.with_scheme(text)
         if field.shape == "hours":
             return typed.read_minutes(text, self.language, field.low, field.high)
         if field.shape == "moment":
@@ -313,8 +317,6 @@ class Sheet(Inputs):
             return YES_OR_NO.get(text, text)
         if field.shape == "numbers":
             return [int(part) if ID.fullmatch(part) else part for part in re.split(r"[,;\s]+", text)]
-        if field.shape == "whole":
-            return int(text) if WHOLE.fullmatch(text) else text
         if field.shape == "choice" and text not in dict(field.options):
             raise InvalidValue(NOT_OFFERED)
         return self.references.id_of(self._wanted(field, text)) if field.target is not None else text

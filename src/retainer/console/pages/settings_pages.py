@@ -1,7 +1,7 @@
 """The pages of the account's settings and of the logo."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,19 +13,26 @@ from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Repl
 from retainer.console.pages.record_pages import show_sample
 from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
-from retainer.errors import Refusal
+from retainer.errors import FieldErrors, InvalidValue, Refusal
 from retainer.identity import accounts, logos
 from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import Fields
 from retainer.identity.plans import WITH_API, list_uses
 from retainer.kernel.http import Response
 from retainer.schema import identity as schema
-from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
+from retainer.shared.numbering import (
+    NUMBERED,
+    NextNumbers,
+    preview_number,
+    read_format,
+    set_next_numbers,
+    upcoming_numbers,
+)
 from retainer.store.tx import Tx
 from retainer.values.common import grouped
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
-from retainer.values.reading import read_changes
+from retainer.values.reading import read_fields
 
 SECTIONS = {
     "name": "Agency",
@@ -42,6 +49,25 @@ SECTIONS = {
 IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
 
 
+class SettingsSheet(Sheet):
+    def _value(self, field: Field, text: str) -> object:
+        if field.name not in NextNumbers.__struct_fields__:
+            return super()._value(field, text)
+        number = running_number(self.tx, self.form, accounts.get_account(self.tx), field.name)
+        if read_whole(number) is None:
+            raise InvalidValue("Enter only the running number, like 124 for 2026-124.")
+        return super()._value(field, number)
+
+
+def running_number(tx: Tx, form: Form, account: Fields, name: str) -> str:
+    """Return the next number of a series as typed, without what the pattern adds to it: `124` of `2026-124`."""
+    text, pattern_name = form.text(name).strip(), f"{name.removeprefix('next_')}_pattern"
+    with suppress(ValueError):
+        pattern = read_pattern(form.text(pattern_name, account.get(pattern_name)))
+        return read_format(NUMBERED[name], pattern, tx.today).read(text)
+    return text
+
+
 def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
     """Return the form of the settings; its series say their next numbers, and amounts fix the currency."""
     account, settings = accounts.get_account(tx), values_of(tx)
@@ -54,7 +80,7 @@ def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
         for field in declared
         if field.name != left_out
     ]
-    return Sheet(None, tx, context, settings, fields)
+    return SettingsSheet(None, tx, context, settings, fields)
 
 
 def values_of(tx: Tx, *_: object) -> SimpleNamespace:
@@ -66,22 +92,40 @@ def values_of(tx: Tx, *_: object) -> SimpleNamespace:
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     """Change the settings, or only show the next numbers or a document. Raises `validation_failed`, Rehearsed."""
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
-    changes = read_changes(AccountSettings, body)
+    errors = FieldErrors(tx.errors)
+    changes, series = read_fields(AccountSettings, body, errors), read_fields(NextNumbers, numbers, errors)
     if context.form.text("step") == PREVIEW:
+        errors.raise_errors()
         raise Rehearsed(show(tx, context))
-    if changes:
-        accounts.set_account(tx, changes)
-    set_next_numbers(tx, read_changes(NextNumbers, numbers))
+    for change, values in ((accounts.set_account, changes), (set_next_numbers, series)):
+        with collected(errors):
+            if values:
+                change(tx, values)
+    errors.raise_errors()
     if context.form.text("step") == SAMPLE:
         raise Rehearsed(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
+
+
+@contextmanager
+def collected(errors: FieldErrors) -> Iterator[None]:
+    """Note the errors of fields in a refusal with others. Raises a refusal without any."""
+    try:
+        yield
+    except Refusal as refusal:
+        if "errors" not in refusal.members:
+            raise
+        errors |= refusal.members["errors"]
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
     """Return the number that the next record of each series gets, by the field that decides it, as typed or stored."""
     found = {}
     for name, upcoming in upcoming_numbers(tx).items():
-        chosen, pattern_name = read_whole(form.text(name)) or 1, f"{name.removeprefix('next_')}_pattern"
+        chosen, pattern_name = (
+            read_whole(running_number(tx, form, account, name)) or 1,
+            f"{name.removeprefix('next_')}_pattern",
+        )
         if pattern_name not in account:
             found[name] = f"Next: {max(upcoming, chosen)}"
             continue
@@ -132,6 +176,7 @@ SETTINGS = FormPage(
     steps=lambda *_: [Step(PREVIEW, "Preview the numbers"), Step(SAMPLE, "Preview invoice")],
     values=values_of,
     has_preview=True,
+    reads_on=True,
 )
 LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)
 
