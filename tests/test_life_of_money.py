@@ -17,7 +17,9 @@ from retainer.doctor import documents, events, references, series, texts
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_of
 from retainer.rollups import doctor
+from retainer.values.kinds import last_day
 from tests.length import IS_FULL, length
+from tests.reference import taxes
 from tests.reference.arithmetic import day_after, half_up, in_units, money
 from tests.reference.arithmetic import exact as number
 
@@ -389,6 +391,55 @@ class Life:
             unbilled = [month for row in rows for month in row["fees"]["months"]]
             assert unbilled == [month for month in months if (project["id"], month) not in billed]
 
+    def check_reports(self):
+        """The reports agree with the records, and with each other, for each month and for all of them."""
+        invoices, notes = (list(self.books[name].values()) for name in ("invoices", "credit-notes"))
+        issued = [invoice for invoice in invoices if invoice["status"] in ISSUED]
+        days = [each["issue_date"] for each in (*issued, *notes)]
+        days += [payment["paid_date"] for invoice in issued for payment in invoice["payments"]]
+        months = list(month_range(min(days)[:7], max(*days, self.api.today)[:7]))
+        spans = [(f"{month}-01", last_day(month)) for month in months]
+        for first, last in (*spans, (spans[0][0], spans[-1][1])):
+            self.check_taxes(invoices, notes, first, last)
+            self.check_identity(issued, spans[0][0], last)
+
+    def report(self, name, first, last, **query):
+        return self.api.get(f"/reports/{name}", {"from": first, "to": last} | query).data
+
+    def check_taxes(self, invoices, notes, first, last):
+        revenue = {row["currency"]: row for row in self.report("revenue-by-month", first, last)["totals"]}
+        for by, model in (("issue", taxes.by_issue), ("payment", taxes.by_payment)):
+            found = self.report("tax", first, last, by=by)
+            assert taxes.reported(found["rows"]) == model(invoices, notes, first, last), (by, first, last)
+            for total in found["totals"]:
+                names = ("net", "tax", "credited", "credited_tax")
+                own = [row for row in found["rows"] if row["currency"] == total["currency"]]
+                assert amounts(total, *names) == [sum(number(row[name]) for row in own) for name in names]
+                of_month = revenue[total["currency"]]
+                if by == "issue":
+                    assert amounts(total, "net", "credited", "tax") == amounts(of_month, "revenue", "credited", "tax")
+                else:
+                    assert sum(amounts(total, "net", "tax")) == number(of_month["collected"])
+        spent = {total["currency"]: number(total["net"]) for total in found["input_totals"]}
+        assert spent == {code: number(row["expenses"]) for code, row in revenue.items() if number(row["expenses"])}
+
+    def check_identity(self, issued, first, last):
+        """Until any day, all that was invoiced was collected, or is owed, lost, or was paid before its invoice."""
+        early = defaultdict(Fraction)
+        for invoice in issued:
+            if invoice["issue_date"] > last:
+                early[invoice["currency"]] += sum(
+                    number(payment["amount"]) for payment in invoice["payments"] if payment["paid_date"] <= last
+                )
+        names = ("revenue", "tax", "collected", "outstanding", "refund_due", "written_off")
+        money_of = {"overview": self.report("overview", first, last)["money"]}
+        money_of["revenue-by-client"] = self.report("revenue-by-client", first, last)["totals"]
+        for report, rows in money_of.items():
+            for row in rows:
+                revenue, tax, collected, outstanding, refund_due, written_off = amounts(row, *names)
+                explained = collected - early[row["currency"]] + outstanding - refund_due + written_off
+                assert revenue + tax == explained, (report, last, row)
+
 
 def month_range(first, last):
     """The months from one to another."""
@@ -551,4 +602,5 @@ def test_the_books_balance_after_every_request(api, seed, accepted):
             if step % 20 == 0:
                 api.key = api.new_key()  # a key has no more than 3,000 requests a minute, and the clock hardly moves
             life.take_a_step()
+        life.check_reports()
     accepted |= {name for name, is_accepted in life.done if is_accepted}

@@ -1,4 +1,6 @@
 import re
+from collections import Counter
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
@@ -11,6 +13,7 @@ from sqlalchemy import bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
+from retainer.reports.taxed import CREDIT, PAYMENT, Event, received
 from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
@@ -420,3 +423,44 @@ def test_a_part_by_gross_amount_leaves_room_of_the_same_sign(data, rate, taxable
     net = money.net_of_part(sign * gross, left)
     assert 0 <= sign * net <= taxable
     assert 0 <= sign * (sign * gross - net) <= tax
+
+
+def payments_and_credits(rng, ledger):
+    """Events of an invoice in any order, until nothing is due and nothing is to be refunded."""
+    paid, day, asked = 0, 1, random_documents.requests(rng, ledger)
+    while True:
+        day += rng.randint(0, 1)
+        due = ledger.gross - paid
+        if rng.random() < 0.4:
+            with suppress(Refused):
+                note = ledger.credit(next(asked, {"amount": "0"}))
+                credited = [Share(rate, *share) for rate, share in note.shares.items()]
+                yield Event(f"2026-{day:06}", CREDIT, day, credited=credited)
+                continue
+        if due == 0 and rng.random() < 0.5:
+            return
+        surplus = due + rng.randint(0, ledger.gross)
+        part = rng.choice((due, due, rng.randint(min(due, 0), max(due, 0)), (due > 0) - (due < 0), surplus))
+        paid += part
+        if part:
+            yield Event(f"2026-{day:06}", PAYMENT, day, part)
+
+
+def test_the_payments_of_an_invoice_add_up_to_what_is_left_of_it_at_each_rate():
+    seen = Counter()
+    for seed in range(length(2000)):
+        rng = Random(seed)
+        document = random_documents.document(rng)
+        ledger = Ledger(reference.bill(document), arithmetic.DIGITS[document["currency"]])
+        if ledger.gross <= 0:
+            continue
+        shares = [Share(rate, *share) for rate, share in ledger.rates.items()]
+        events = [event._replace(id=place) for place, event in enumerate(payments_and_credits(rng, ledger))]
+        sums = dict.fromkeys(ledger.rates, (0, 0))
+        for event, added in received(shares, rng.sample(events, len(events))):
+            assert sum(share.gross for share in added) == event.paid
+            for rate, net, tax in added:
+                sums[rate] = (sums[rate][0] + net, sums[rate][1] + tax)
+        assert sums == ledger.rates
+        seen.update("refund" if event.paid < 0 else "credit" if event.credited else "payment" for event in events)
+    assert min(seen[what] for what in ("refund", "credit", "payment")) > length(2000) // 10

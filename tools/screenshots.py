@@ -55,6 +55,7 @@ PAGES = {
     "report-revenue-by-client": "/reports/revenue-by-client",
     "report-utilisation": "/reports/utilisation",
     "report-profitability": "/reports/profitability",
+    "report-tax": "/reports/tax",
     "people": "/people",
     "person": "/people/2",
     "deactivate": "/people/2/deactivate",

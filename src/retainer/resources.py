@@ -5,7 +5,7 @@ from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices, preview
 from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
-from retainer.reports import overview, profitability, revenue, utilisation
+from retainer.reports import overview, profitability, revenue, tax, utilisation
 from retainer.sites import sites
 from retainer.support import ticket_replies, tickets
 from retainer.work import milestones, projects, tasks, time_entries
@@ -35,4 +35,5 @@ OF_AREAS = [
     revenue.by_month,
     utilisation.api,
     profitability.api,
+    tax.api,
 ]

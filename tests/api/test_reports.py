@@ -24,13 +24,14 @@ OPTIONS = {
     "revenue-by-month": "from, to, currency, client_id",
     "utilisation": "from, to, currency, client_id, project_id, user_id, group_by",
     "project-profitability": "from, to, currency, client_id, project_id",
+    "tax": "from, to, currency, client_id, by",
 }
 SUMS = "currency invoice_count invoiced credited revenue"
-OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdue refund_due"
+OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdue refund_due written_off"
 OF_MONTHS = f"month {SUMS} tax collected expenses"
 MONEY = (
-    "currency invoiced credited revenue tax collected outstanding overdue overdue_count refund_due expenses "
-    "unbilled_time unbilled_expenses"
+    "currency invoiced credited revenue tax collected outstanding overdue overdue_count refund_due written_off "
+    "expenses unbilled_time unbilled_expenses"
 )
 
 
@@ -172,9 +173,11 @@ def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books
         found[name] = read(other_tenant, name)
         for limit in {"client_id", "project_id"}.intersection(options.split(", ")):
             assert read(other_tenant, name, **{limit: theirs[limit]}) == found[name]
-    assert found["revenue-by-client"]["rows"] == found["project-profitability"]["rows"] == []
+    for name in ("revenue-by-client", "project-profitability", "tax"):
+        assert found[name]["rows"] == []
+    assert found["tax"]["input_rows"] == []
     assert format_rows(found["overview"]["money"])[1:] == [
-        "USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00 0.00"
+        "USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00 0.00 0.00"
     ]
     assert {row["invoice_count"] for row in found["revenue-by-month"]["rows"]} == {0}
     assert {row["tracked_minutes"] for row in found["utilisation"]["rows"]} == {0}
@@ -206,17 +209,17 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
     found = read(books.api, "revenue-by-client", last="2026-03-18")
     assert format_rows(found["rows"]) == [
         OF_CLIENTS,
-        "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00 0.00",
-        "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00 0.00",
-        "Cedar USD 1 60.00 0.00 60.00 60.0 0.00 66.00 60.00 60.00 0.00",
-        "Birch USD 1 40.00 0.00 40.00 40.0 0.00 0.00 40.00 40.00 0.00",
-        "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00 0.00",
+        "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00 0.00 0.00",
+        "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00 0.00 300.00",
+        "Cedar USD 1 60.00 0.00 60.00 60.0 0.00 66.00 60.00 60.00 0.00 0.00",
+        "Birch USD 1 40.00 0.00 40.00 40.0 0.00 0.00 40.00 40.00 0.00 0.00",
+        "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00 0.00 0.00",
     ]
     assert [row["client_id"] for row in found["rows"]] == [getattr(books, row["client_name"]) for row in found["rows"]]
     assert format_rows(found["totals"]) == [
         OF_CLIENTS.removeprefix("client_name "),
-        "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00 0.00",
-        "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00 0.00",
+        "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00 0.00 300.00",
+        "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00 0.00 0.00",
     ]
 
 
@@ -245,8 +248,8 @@ def test_revenue_by_month_has_every_month_in_each_currency(books):
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
     assert format_rows(read(books.api, "overview", last="2026-03-18")["money"]) == [
         MONEY,
-        "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 0.00 100.00 0.00 100.00",
-        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00 0.00",
+        "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 0.00 300.00 100.00 0.00 100.00",
+        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00 0.00 0.00",
     ]
     for first, last, expected in (
         ("2026-01-01", "2026-03-31", {"EUR": "1700.00", "USD": "100.00"}),
@@ -256,7 +259,8 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
         for name in OPTIONS.keys() - {"utilisation"}:
             found = read(books.api, name, first, last)
             sums = found["money"] if name == "overview" else found["totals"]
-            assert {row["currency"]: row["revenue"] for row in sums if row["revenue"] != "0.00"} == expected, name
+            revenue = {row["currency"]: row["net" if name == "tax" else "revenue"] for row in sums}
+            assert {code: net for code, net in revenue.items() if net != "0.00"} == expected, name
 
 
 def test_hours_that_a_fee_covers_are_neither_unbilled_nor_unpriced(api):
@@ -305,8 +309,8 @@ def test_thirteen_months_are_told_even_when_nothing_happened(api):
 @pytest.mark.parametrize(
     ("net", "paid", "expected"),
     [
-        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 0 1005 15 1005"),
-        ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 0.000 1.005 15.000 1.005"),
+        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 0 0 1005 15 1005"),
+        ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 0.000 0.000 1.005 15.000 1.005"),
     ],
 )
 def test_money_has_the_digits_of_its_currency(api, net, paid, expected):
@@ -345,6 +349,7 @@ def test_outstanding_and_overdue_are_those_at_the_end_of_the_last_day(api, clock
     client = client_of(api)
     due = issue(api, client, "1000", "2026-01-10", "19", due_date="2026-01-31")
     lost = issue(api, client, "100", "2026-02-01", due_date="2026-02-28")
+    is_lost = True
     issue(api, client, "700", "2026-01-01", status="draft")
     change(api, issue(api, client, "500", "2026-02-01", due_date="2026-02-01"), status="void")
     pay(api, due, "190", "2026-02-10")
@@ -357,7 +362,8 @@ def test_outstanding_and_overdue_are_those_at_the_end_of_the_last_day(api, clock
     def at_the_end_of(day):
         (money,) = read(api, "overview", "2025-01-01", day)["money"]
         for row in read(api, "revenue-by-client", "2025-01-01", day)["totals"]:
-            assert row == row | {name: money[name] for name in ("collected", "outstanding", "overdue")}
+            assert row == row | {name: money[name] for name in ("collected", "outstanding", "overdue", "written_off")}
+        assert money["written_off"] == ("100.00" if is_lost and day >= "2026-03-31" else "0.00")
         return " ".join(str(money[name]) for name in ("collected", "outstanding", "overdue", "overdue_count"))
 
     for day, expected in (
@@ -378,7 +384,10 @@ def test_outstanding_and_overdue_are_those_at_the_end_of_the_last_day(api, clock
     ):
         assert at_the_end_of(day) == expected, day
     api.remove_payment(last)
+    (april,) = read(api, "overview", "2026-04-01", "2026-04-30")["money"]
+    assert april["written_off"] == "0.00"
     pay(api, lost, "40", "2026-05-01")
+    is_lost = False
     credit(api, due, "881", "2026-07-31")
     for day, expected in (
         ("2026-04-20", "190.00 981.00 981.00 2"),

@@ -202,6 +202,66 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
     assert Decimal(rows["Without a project"]["Revenue (EUR)"]) == Decimal("1850.50")
 
 
+def test_what_is_written_off_stands_beside_what_is_outstanding(api, visitor, agency):
+    (invoice,) = api.get("/invoices", f"client_id={agency['bakery']}").data
+    assert api.patch(f"/invoices/{invoice['id']}", {"status": "written_off"}).status == 200
+    query = f"from={TODAY.year - 1}-01-01&to={api.today}"
+    by_client = {row["Client"]: row["Written off (EUR)"] for row in read_csv(visitor, "revenue-by-client", query)}
+    assert by_client == {"Optik Weiß": "0.00", """'=cmd|"/c calc"!A1""": invoice["total"]}
+    overview = {row["Figure"]: row["This period"] for row in read_csv(visitor, "overview", query)}
+    assert overview["Written off (EUR)"] == invoice["total"]
+    page = visitor.get(f"/console/reports/overview?{query}").text
+    assert "Written off Unpaid amount of the invoices written off in the period" in page
+
+
+def test_tax_has_the_figures_of_the_api_by_issue_by_payment_and_of_expenses(api, visitor, agency):
+    api.set_account({"country": "DE", "vat_number": "DE136695976"})
+    last = TODAY.year - 1
+    swiss = api.make("/clients", name="Zoll", country="CH", tax_rate="0")["id"]
+    bill(api, swiss, f"{last}-05-03", "70")
+    german = api.make("/clients", name="Bäcker", country="DE", tax_rate="19")["id"]
+    bill(api, german, f"{last}-05-04", "100", paid="59.50")
+    (paid,) = api.get("/invoices", f"client_id={german}").data
+    credit = {"amount": "71.40", "issue_date": f"{last}-05-06"}
+    assert api.post(f"/invoices/{paid['id']}/credit-notes", credit).status == 201
+    refund = {"record_refund": {"amount": "11.90", "paid_date": f"{last}-05-07"}}
+    assert api.patch(f"/invoices/{paid['id']}", refund).status == 200
+    expense = {"description": "Fonts", "date": f"{last}-07-01", "amount": "119", "tax_rate": "19"}
+    assert api.create("/expenses", **expense).status == 201
+    issued, by_payment = (asked(api, "tax", by=by, currency="EUR") for by in ("issue", "payment"))
+    tables = {
+        ("Invoices and credit notes by rate", "Net (EUR)", "Tax (EUR)"): issued["rows"],
+        ("Payments and refunds by rate", "Paid, net (EUR)", "Tax paid by clients (EUR)"): by_payment["rows"],
+        ("Input tax by rate", "Expenses (EUR)", "Input tax (EUR)"): issued["input_rows"],
+    }
+    for (title, net, tax), reported in tables.items():
+        rows = read_csv(visitor, "tax", table=title)
+        assert [(row[net], row[tax]) for row in rows] == [(row["net"], row["tax"]) for row in reported], title
+        others = {name for _, *names in tables for name in names} - {net, tax}
+        assert {row[name] for row in rows for name in others} == {""}
+    rates = [row["Rate"] for row in read_csv(visitor, "tax", table="Invoices and credit notes by rate")]
+    assert rates == ["19%", "Not subject to tax"]
+    refunded = read_csv(visitor, "tax", table="Payments and refunds by rate")[0]
+    assert (refunded["Refunded, net (EUR)"], refunded["Tax refunded (EUR)"], refunded["Refunds"]) == (
+        "10.00",
+        "1.90",
+        "1",
+    )
+    page = visitor.get(f"/console/reports/tax?{YEAR}")
+    foot = page.html.partition("<tfoot>")[2].partition("</tfoot>")[0]
+    (total,) = issued["totals"]
+    assert f"{Decimal(total['tax']):,}" in foot
+    assert "\u2013" in foot, "documents with several rates cannot be added up"
+
+
+def test_tax_is_about_the_last_full_month_unless_days_are_chosen(visitor):
+    first = (TODAY.replace(day=1) - timedelta(days=1)).replace(day=1)
+    page = visitor.get("/console/reports/tax")
+    (chosen,) = [link.text for link in page.all("a") if "aria-current" in link and "from=" in link["href"]]
+    assert chosen == "Last month"
+    assert f'value="{first}"' in page.html
+
+
 def test_the_heading_of_a_figure_sorts_a_report_and_its_file(api, visitor, agency):
     small = api.make("/projects", client_id=agency["optik"], name="Small")["id"]
     expense = {"description": "Fonts", "date": f"{TODAY.year - 1}-07-01", "amount": "5000", "project_id": small}
@@ -331,7 +391,7 @@ def test_net_and_gross_amounts_never_share_an_axis():
         for chart in declared.charts:
             drawn = set(CHARTED.get(chart.subjects, chart.series))
             assert drawn <= gross or not drawn & gross, chart.title
-    assert len(gross) == 4
+    assert len(gross) == 5
 
 
 def test_a_margin_below_a_whole_loss_and_an_unbilled_year_before_are_no_figures(api, visitor, agency):

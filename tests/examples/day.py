@@ -322,7 +322,7 @@ def report(show: Show) -> None:
     for name in ("Overview", "RevenueByClient"):
         show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
     show("getReportRevenueByMonth", query={"from": "2026-02-01", "to": "2026-03-31"})
-    for name in ("Utilisation", "ProjectProfitability"):
+    for name in ("Utilisation", "ProjectProfitability", "Tax"):
         show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
     show("listUsers", query={"is_active": "true", "per_page": 2})
     show("getUser", 2)

@@ -2,7 +2,7 @@
 
 import re
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -16,6 +16,16 @@ FEWEST_DIGITS = 5
 """The digits of the shortest tax numbers; fewer are a year, or part of a remark."""
 PRESCRIBED: tuple[Category, ...] = ("AE", "G")
 OUTSIDE_EU: dict[TaxOutsideEu, Category] = {"not_subject": "O", "exempt": "E", "export": "G"}
+
+
+class Sides(Protocol):
+    """Both parties of a document, from which its tax categories follow."""
+
+    @property
+    def issuer(self) -> Issuer: ...
+
+    @property
+    def customer(self) -> Customer: ...
 
 
 def vat_number(party: Issuer | Customer) -> VatNumber | None:
@@ -37,24 +47,24 @@ def is_numbered(issuer: Issuer) -> bool:
     return vat_number(issuer) is not None or tax_number(issuer) is not None
 
 
-def is_outside_eu(document: Document) -> bool:
+def is_outside_eu(document: Sides) -> bool:
     issuer, customer = document.issuer.country, document.customer.country
     return vat_territory(issuer) is not None and customer is not None and vat_territory(customer) is None
 
 
-def is_elsewhere_in_eu(document: Document) -> bool:
+def is_elsewhere_in_eu(document: Sides) -> bool:
     here, there = vat_territory(document.issuer.country), vat_territory(document.customer.country)
     return here is not None and there is not None and here != there
 
 
-def is_business_elsewhere_in_eu(document: Document) -> bool:
+def is_business_elsewhere_in_eu(document: Sides) -> bool:
     """Return whether the client owes the tax of a service: a business in another member state, by its VAT number."""
     number = vat_number(document.customer)
     here = vat_territory(document.issuer.country)
     return is_elsewhere_in_eu(document) and number is not None and vat_territory(number.state) not in {None, here}
 
 
-def category_of(document: Document, rate: Decimal) -> Category:
+def category_of(document: Sides, rate: Decimal) -> Category:
     """Return the category of a tax rate.
 
     S: a rate above 0. Without tax, the services of an agency in the EU are AE for a business elsewhere in the EU, which

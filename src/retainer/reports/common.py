@@ -35,6 +35,7 @@ Tax = Annotated[SignedMoney, "Tax on the invoices less tax on the credit notes."
 Collected = Annotated[SignedMoney, "Payments less refunds dated in the period, including tax."]
 Outstanding = Annotated[SignedMoney, "Unpaid amount at the end of the last day, including tax."]
 RefundDue = Annotated[SignedMoney, "Paid and then credited amount, not yet refunded at the end of the last day."]
+WrittenOff = Annotated[SignedMoney, "Unpaid amount of the invoices written off in the period, including tax."]
 Overdue = Annotated[SignedMoney, "The part of `outstanding` that was past due."]
 Expenses = Annotated[SignedMoney, "Net amount of the expenses dated in the period, billable or not."]
 TrackedMinutes = Annotated[int, "Minutes of the time entries dated in the period, billable or not."]
@@ -130,14 +131,25 @@ def working_days(period: Period, working: frozenset[int]) -> int:
     return weeks * len(working) + sum((start + day) % len(WEEK) in working for day in range(rest))
 
 
-def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | None) -> Period:
+def end_of_last_month(today: date) -> date:
+    return month_begins(today) - timedelta(days=1)
+
+
+DefaultDay = Callable[[date], date]
+
+
+def begin(
+    tx: Tx, query: ReportQuery, default_start: DefaultDay | None, default_end: DefaultDay | None = None
+) -> Period:
     """Start a snapshot, so that a report reads one state of the database, and return its period.
 
-    By default, it lasts until today, and since `default_start` of the last day, if any. Raises `validation_failed` if
-    it ends before it begins, or is too long.
+    By default, it lasts until today, and since `default_start` of the last day, if any; without any day, until
+    `default_end` of today, if any. Raises `validation_failed` if it ends before it begins, or is too long.
     """
     tx.snapshot()
     since, last = query.from_, query.to or tx.today
+    if default_end is not None and query.from_ is None and query.to is None:
+        last = default_end(date.fromisoformat(tx.today)).isoformat()
     if since is None and default_start is not None:
         since = default_start(date.fromisoformat(last)).isoformat()
     if since is not None and since > last:

@@ -58,7 +58,9 @@ SPENT = select(
     expenses.c.net_amount.label("expenses"),
     case((expenses.c.invoice_line_id.is_(None), expenses.c.billable_amount), else_=0).label("unbilled_expenses"),
 )
-LAST, UNTIL = bindparam("last", type_=DAY), bindparam("until", type_=INSTANT)
+BALANCES = ("outstanding", "overdue", "overdue_count", "refund_due", "written_off")
+LAST = bindparam("last", type_=DAY)
+SINCE, UNTIL = (bindparam(name, type_=INSTANT) for name in ("since", "until"))
 ISSUED_SINCE = select(invoices.c.id).where(invoices.c.issue_date > LAST)
 
 
@@ -88,11 +90,11 @@ def balances(tx: Tx, period: Period, by: tuple[str, ...], **only: int | str) -> 
     """Return what clients owe at the end of a period, the overdue part, its number of invoices, and what they are owed.
 
     The balance of an issued invoice is its total less payments and credits up to the day; a negative one is to be
-    refunded. It is overdue from the day after its due date. What is written off is not due from that day on.
+    refunded. It is overdue from the day after its due date. What is written off is not due from that day on: of the
+    invoices that were written off in the period, it is `written_off`.
     """
-    until = period.moments()["until"]
-    rows = tx.all(_balances(by, tuple(only)), last=period.to, until=until, **only)
-    return keyed(rows, len(by), ("outstanding", "overdue", "overdue_count", "refund_due"))
+    rows = tx.all(_balances(by, tuple(only)), last=period.to, **period.moments(), **only)
+    return keyed(rows, len(by), BALANCES)
 
 
 @cache
@@ -118,7 +120,8 @@ def _balances(by: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
     )
     is_open = and_(due > 0, or_(invoice.written_off_at.is_(None), invoice.written_off_at >= UNTIL))
     is_late = and_(is_open, invoice.due_date < LAST)
-    figures = ((is_open, due), (is_late, due), (is_late, literal(1, INTEGER)), (due < 0, -due))
+    is_lost = and_(due > 0, invoice.written_off_at >= SINCE, invoice.written_off_at < UNTIL)
+    figures = ((is_open, due), (is_late, due), (is_late, literal(1, INTEGER)), (due < 0, -due), (is_lost, due))
     sums = (func.sum(case((and_(is_counted, condition), figure), else_=0)) for condition, figure in figures)
     keys = [invoice[name] for name in by]
     # An outer join, or SQLite would look up the balance of every invoice instead of the invoice of every balance

@@ -51,6 +51,7 @@ class OverviewMoney(msgspec.Struct):
     overdue: common.Overdue
     overdue_count: Annotated[int, "Number of overdue invoices."]
     refund_due: common.RefundDue
+    written_off: common.WrittenOff
     expenses: common.Expenses
     unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
     unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]

@@ -1,7 +1,7 @@
 """Revenue: what was invoiced less what was credited, by client and by month.
 
 Void invoices never count. `outstanding`, `overdue` and `refund_due` are the balances at the end of the period's last
-day.
+day. Of all time, `revenue` and `tax` are `collected`, `outstanding` and `written_off` less `refund_due`.
 """
 
 from typing import Annotated
@@ -36,6 +36,7 @@ class RevenueByClientTotal(msgspec.Struct, kw_only=True):
     outstanding: common.Outstanding
     overdue: common.Overdue
     refund_due: common.RefundDue
+    written_off: common.WrittenOff
 
 
 class RevenueByClient(RevenueByClientTotal):

@@ -49,7 +49,7 @@ class Report(NamedTuple):
     @property
     def tables(self) -> list[Table]:
         first, *more = self.declared.tables
-        return [first, *(each for each in more if len(self.now.rows[each.subjects]) > 1)]
+        return [first, *(each for each in more if len(self.now.rows[each.subjects]) >= each.fewest)]
 
     @property
     def is_empty(self) -> bool:
@@ -137,16 +137,20 @@ class Report(NamedTuple):
         It has no totals, so that the sum of a column is right. A figure with a unit of its own has it in its label.
         """
         several, currency, first = len(self.tables) > 1, self.controls.currency, self.tables[0]
-        units = [f"{title}{unit_of(FIGURES[name].format, currency)}" for title, name, _ in self.columns(first)]
-        header = ["Table"] * several + [subject_of(first)] + [first.note] * bool(first.note) + units
+        columns: dict[tuple[str, bool], str] = {}
+        for table in self.tables:
+            for title, name, is_before in self.columns(table):
+                columns.setdefault((name, is_before), f"{title}{unit_of(FIGURES[name].format, currency)}")
+        header = ["Table"] * several + [subject_of(first)] + [first.note] * bool(first.note) + [*columns.values()]
         rows = []
         for table in self.tables:
+            own = {column[1:] for column in self.columns(table)}
             for pair in self.sorted_pairs(table):
                 unit = unit_of(pair.now.get("format", "text"), currency)
                 cells: list[Cell] = [*[table.title] * several, f"{pair.label()}{unit}"]
                 cells += [pair.label("note")] * bool(table.note)
-                cells += [self.figure(pair[is_before], name) for _, name, is_before in self.columns(table)]
-                rows.append(cells + [None] * (len(header) - len(cells)))
+                cells += [self.figure(pair[key[1]], key[0]) if key in own else None for key in columns]
+                rows.append(cells)
         return header, rows
 
     def link(self, template: str, fields: Fields) -> str:
@@ -198,7 +202,7 @@ def load(tx: Tx, context: PageContext) -> Report:
     declared = REPORTS.get(context.path_parameters["report"])
     if declared is None:
         raise Refusal("not_found", "This report does not exist.")
-    controls = read_controls(tx, context, declared.default_start)
+    controls = read_controls(tx, context, declared.default_start, declared.default_end)
     now, before = (declared.read(tx, controls, period) for period in (controls.period, controls.before))
     return Report(declared, controls, now, before)
 

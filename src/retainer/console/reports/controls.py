@@ -1,7 +1,6 @@
 """The controls of a report: period, currency and client, from the query of its page."""
 
 from calendar import monthrange
-from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple, TypeVar
 
@@ -12,7 +11,7 @@ from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
 from retainer.reports import common
-from retainer.reports.common import Period, ReportQuery
+from retainer.reports.common import DefaultDay, Period, ReportQuery
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 
@@ -44,18 +43,20 @@ def last_year(day: date) -> date:
     return date(day.year - 1, day.month + 1, 1)
 
 
-def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
+def read_controls(
+    tx: Tx, context: PageContext, default_start: DefaultDay, default_end: DefaultDay | None = None
+) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
     form, own = context.query, tx.actor.currency
     empty = {"currency": {"empty": f"{own} (account)"}, "client_id": {"empty": "All clients"}}
     filters = Filters(tx, context, ReportQuery).change(empty)
     asked = filters.read()
     try:
-        period = common.begin(tx, asked, default_start)
+        period = common.begin(tx, asked, default_start, default_end)
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
-        period = common.begin(tx, ReportQuery(), default_start)
+        period = common.begin(tx, ReportQuery(), default_start, default_end)
     if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
         form.errors["client_id"] = ["This client does not exist. Choose another."]
         asked.client_id = None

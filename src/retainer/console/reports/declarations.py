@@ -1,7 +1,6 @@
 """The business reports of the console: the facts, charts and tables of each, by the names in `FIGURES`."""
 
 from collections.abc import Callable, Mapping
-from datetime import date
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -10,8 +9,8 @@ from retainer.console.charts import Pattern, Unit
 from retainer.console.reports import figures
 from retainer.console.reports.controls import Controls, last_year
 from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS, Figures
-from retainer.reports import common, overview, profitability, revenue, utilisation
-from retainer.reports.common import Period
+from retainer.reports import common, overview, profitability, revenue, tax, utilisation
+from retainer.reports.common import DefaultDay, Period
 from retainer.store.tx import Tx
 
 
@@ -32,7 +31,10 @@ class Chart(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of subjects; `compared` figures have a second column for the year before. `link` is a subject's page."""
+    """A table of subjects; `compared` figures have a second column for the year before. `link` is a subject's page.
+
+    With fewer subjects than `fewest`, it would say what the first table says.
+    """
 
     title: str
     subjects: str
@@ -41,6 +43,7 @@ class Table(NamedTuple):
     link: str = ""
     note: str = ""
     has_total: bool = True
+    fewest: int = 1
 
 
 class Declaration(NamedTuple):
@@ -48,11 +51,12 @@ class Declaration(NamedTuple):
 
     title: str
     read: Callable[[Tx, Controls, Period], Figures]
-    default_start: Callable[[date], date]
+    default_start: DefaultDay
     facts: tuple[str, ...]
     charts: tuple[Chart, ...]
     tables: tuple[Table, ...]
     models: tuple[type[Struct], ...]
+    default_end: DefaultDay | None = None
 
 
 BARS: Mapping[str, Pattern] = {"figure": "solid"}
@@ -109,7 +113,10 @@ REPORTS = {
             Table(
                 "Revenue by client",
                 "Client",
-                ("revenue", "share_percent", "invoice_count", "collected", "outstanding", "overdue", "refund_due"),
+                (
+                    *("revenue", "share_percent", "invoice_count", "collected", "outstanding", "overdue"),
+                    *("refund_due", "written_off"),
+                ),
                 ("revenue",),
                 "/records/clients/{client_id}",
             ),
@@ -144,7 +151,7 @@ REPORTS = {
             Table(
                 "Utilisation by person", "Person", USE, (BILLABLE,), f"/records/time-entries?user_id={{user_id}}&{DAYS}"
             ),
-            Table("Utilisation by month", "Month", USE, (BILLABLE,), has_total=False),
+            Table("Utilisation by month", "Month", USE, (BILLABLE,), has_total=False, fewest=2),
         ),
         (utilisation.Utilisation,),
     ),
@@ -176,6 +183,28 @@ REPORTS = {
             ),
         ),
         (profitability.ProjectProfitability,),
+    ),
+    "tax": Declaration(
+        "Tax",
+        figures.read_tax,
+        common.month_begins,
+        ("tax", "paid_tax", "input_tax"),
+        (),
+        (
+            Table(
+                "Invoices and credit notes by rate",
+                "Rate",
+                ("document_count", "credited_count", "credited", "credited_tax", "net", "tax"),
+            ),
+            Table(
+                "Payments and refunds by rate",
+                "Rate of payments",
+                ("payment_count", "refund_count", "refunded", "refunded_tax", "paid", "paid_tax"),
+            ),
+            Table("Input tax by rate", "Rate of expenses", ("expense_count", "expenses", "input_tax")),
+        ),
+        (tax.TaxByRate, tax.InputTaxByRate),
+        common.end_of_last_month,
     ),
 }
 """The reports by their names in paths."""

@@ -10,7 +10,7 @@ from msgspec.structs import asdict, replace
 from retainer.console.reports.controls import Controls
 from retainer.console.values import Fact, Value
 from retainer.console.words import MINUS, hours
-from retainer.reports import common, overview, profitability, revenue, utilisation
+from retainer.reports import common, overview, profitability, revenue, tax, utilisation
 from retainer.reports.common import Period, ReportQuery
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, half_up
@@ -59,6 +59,7 @@ SECTIONS = {
         "outstanding": Figure("Outstanding", "money", f"invoices?status=open{IN_CURRENCY}"),
         "overdue": Figure("Overdue", "money", f"invoices?status=overdue{IN_CURRENCY}"),
         "refund_due": Figure("To refund", "money", f"invoices?has_refund_due=true{IN_CURRENCY}"),
+        "written_off": Figure("Written off", "money"),
     },
     "Time": {
         "tracked_minutes": Figure("Tracked time", "minutes", f"time-entries?{DAYS}"),
@@ -111,7 +112,34 @@ FIGURES = {name: figure for section in SECTIONS.values() for name, figure in sec
     "profit": Figure("Profit", "money"),
     "margin_percent": Figure("Margin", "percent"),
     "budget_used_percent": Figure("Budget used", "percent"),
+    "document_count": Figure("Invoices", "count"),
+    "credited_count": Figure("Credit notes", "count"),
+    "credited_tax": Figure("Tax credited", "money"),
+    "net": Figure("Net", "money"),
+    "payment_count": Figure("Payments", "count"),
+    "refund_count": Figure("Refunds", "count"),
+    "refunded": Figure("Refunded, net", "money"),
+    "refunded_tax": Figure("Tax refunded", "money"),
+    "paid": Figure("Paid, net", "money"),
+    "paid_tax": Figure("Tax paid by clients", "money"),
+    "expense_count": Figure("Number of expenses", "count"),
+    "input_tax": Figure("Input tax", "money"),
 }
+BY_PAYMENT = {
+    "payment_count": "document_count",
+    "refund_count": "credited_count",
+    "refunded": "credited",
+    "refunded_tax": "credited_tax",
+    "paid": "net",
+    "paid_tax": "tax",
+}
+"""Figures of payments by the names that the API has for those of documents and of payments."""
+OF_EXPENSES = {"expense_count": "expense_count", "expenses": "net", "input_tax": "tax"}
+TAX_WORDS = {"AE": "Reverse charge", "G": "Export", "O": "Not subject to tax", "E": "Exempt"}
+"""The categories without tax, of which each has one row in a currency."""
+BY_PAYMENT_NOTE = (
+    "A payment counts with its share of the net and the tax at each rate of its invoice. Net and tax are less refunds."
+)
 
 
 def unit_of(form: Format, currency: str) -> str:
@@ -268,3 +296,34 @@ def with_cost(row: Fields) -> dict[str, Any]:
         "cost": None if labour is None else labour + row.get("expense_cost", 0),
         "margin_percent": None if margin is None or margin < LOWEST_MARGIN else margin,
     }
+
+
+def read_tax(tx: Tx, controls: Controls, period: Period) -> Figures:
+    """Return the rates of documents, of payments and of expenses; each has figures with names of their own."""
+    query = controls.ask(tax.TaxQuery, period)
+    issued = tax.read_report(tx, query, period)
+    paid = tax.read_report(tx, replace(query, by="payment"), period)
+    parts: dict[str, tuple[Sequence[Any], Sequence[Any], Mapping[str, str]]] = {
+        "Rate": (issued.rows, issued.totals, {name: name for name in BY_PAYMENT.values()}),
+        "Rate of payments": (paid.rows, paid.totals, BY_PAYMENT),
+        "Rate of expenses": (issued.input_rows, issued.input_totals, OF_EXPENSES),
+    }
+    rows, total = dict[str, dict[object, Fields]](), dict[str, Any](label="Total")
+    for title, (found, totals, names) in parts.items():
+        own = (row for row in found if row.currency == controls.currency)
+        rows[title] = {rate_label(row): {**renamed(row, names), "label": rate_label(row)} for row in own}
+        for each in totals:
+            total |= renamed(each, names) if each.currency == controls.currency else {}
+    currencies = {each.currency for _, totals, _ in parts.values() for each in totals}
+    return Figures(rows, total, sorted(currencies), [BY_PAYMENT_NOTE])
+
+
+def rate_label(row: tax.TaxByRate | tax.InputTaxByRate) -> str:
+    if isinstance(row, tax.TaxByRate) and row.tax_category != "S":
+        return TAX_WORDS[row.tax_category]
+    return f"{row.tax_rate}%"
+
+
+def renamed(row: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return figures by their names in the console; those that a total does not have are None."""
+    return {own: getattr(row, name, None) for own, name in names.items()}
