@@ -75,6 +75,8 @@ def load_facts(tx: Tx, record: Printable) -> Document:
     parties = load_known_parties(tx, record.client_id, record.contact_id)
     snapshot = tx.field(invoices.c.issuer_snapshot, record.id) if record.sent_at else None
     first, last, *moments = tx.one(PERIOD, id=record.id) or ()
+    if record.sent_at:  # issued before facts were stored, when the period did not cover milestones
+        moments = []
     days = [first, last, *(moment and local_day(moment, tx.actor.timezone) for moment in moments)]
     return of_invoice(record, with_issuer(parties, snapshot), tx.today, [day for day in days if day])
 
