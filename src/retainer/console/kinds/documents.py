@@ -130,7 +130,8 @@ def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
 
 def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     invoice, document = page.record, page.document
-    page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
+    page.seen |= {"subject", "purchase_order", "credit_notes", "payments", "service_from", "service_to"}
+    page.seen |= {"document_version"} if invoice.document_version == 1 else set()
     service = [each for each in (document.service_from, document.service_to) if each]
     own_facts = {
         "Due": document.due_date and words.short_day(document.due_date),
