@@ -8,6 +8,9 @@ from retainer.identity.audit import AuditFilter
 from retainer.identity.keys import key_list
 from retainer.identity.keys.keys import hand_over, revoke_key
 from retainer.identity.people import users
+from retainer.schema.work import timers
+from retainer.values.reading import read_record
+from retainer.work.timers import Timer
 from tests.console.test_key_pages import made, recorded, value_of
 
 
@@ -111,3 +114,20 @@ def test_a_key_of_another_account_is_not_found(both):
         hand_over(tx, north.key_id, south.admin_id)
     with north.operating() as tx, pytest.raises(Refusal, match="no such user"):
         hand_over(tx, north.key_id, 999_999)
+
+
+def test_the_open_work_of_a_person_is_named_before_they_are_deactivated(api, visitor):
+    path = f"/console/people/{api.member_id}/deactivate"
+    assert "Open tasks" not in visitor.get(path).text
+    api.make("/tasks", assignee_id=api.member_id)
+    api.make("/tasks", assignee_id=api.member_id, status="done")
+    api.make("/tickets", assignee_id=api.member_id)
+    (name,) = [each["name"] for each in api.get("/users").data if each["id"] == api.member_id]
+    page = visitor.get(path)
+    assert f"Work of {name} Work Open Open tasks 1 Unresolved tickets 1" in page.text
+    listed = visitor.get(next(link for link in page.links if link.startswith("/console/records/tasks?")))
+    assert "1 task" in listed.text
+    with api.operating() as tx:
+        begun = {"user_id": api.member_id, "work": "task_id-1", "started_at": tx.now}
+        tx.insert(timers, read_record(Timer, begun))
+    assert "Running timer since" in visitor.get(path).text

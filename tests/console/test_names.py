@@ -36,6 +36,14 @@ def test_time_names_the_draft_that_bills_it_by_its_client(api, visitor, client):
     assert "Draft for Bergmann Optik" in visitor.get(f"/console/records/time-entries/{entry['id']}").text
 
 
+def test_a_draft_of_billed_work_is_called_by_its_client_in_the_audit_log(api, visitor, client):
+    api.make("/time-entries", client_id=client["id"], duration_minutes=60, hourly_rate="60")
+    page = visitor.submit(f"/console/records/clients/{client['id']}/bill")
+    assert page.title.startswith("Draft for Bergmann Optik")
+    assert "record created invoice Draft for Bergmann Optik" in visitor.get("/console/audit").text
+    assert visitor.get(f"/console/records/clients/{client['id']}/bill").title.startswith("Bill Bergmann Optik")
+
+
 def test_the_subject_of_a_draft_is_its_name(api, visitor, client):
     draft = api.make("/invoices", client_id=client["id"], subject="Relaunch", lines=LINES)
     assert visitor.get(f"/console/records/invoices/{draft['id']}").title.startswith("Relaunch")

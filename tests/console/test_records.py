@@ -251,7 +251,7 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     assert "87.5% in 90 days, 1 day with a failed check" in page.text
     bars = page.html.partition('<svg class="days tall"')[2].partition("</svg>")[0]
     assert (bars.count("<g>"), bars.count('class="good"'), bars.count('class="bad"')) == (90, 1, 1)
-    assert section(page, "Days with a failed check")[0][1:] == ["75%", "3", "12"]
+    assert section(page, "Days with a failed check")[0][1:] == ["75.0%", "3", "12"]
     assert [row[1:] for row in section(page, "Incidents")] == [
         ["Down for 2 hours", "The site cannot be reached."],
         ["15 minutes", "The site answered 503."],
@@ -270,7 +270,7 @@ def test_sites_in_trouble_come_first_and_paused_ones_last(api, visitor):
         api.sql(f"UPDATE sites SET {shares} WHERE id = {site}")
     page = visitor.get("/console/records/sites")
     heads, shares = page.all("th", scope="row"), re.findall(r"[0-9.]+%", page.text)
-    assert shares == ["99.900%", "99.000%", "98.000%"], "as many decimals in each row"
+    assert shares == ["99.9%", "99.0%", "98.0%"], "as many decimals in each row"
     assert [head.text.split()[0] for head in heads] == ["down", "unknown", "up", "up"]
     assert "98000" in heads[-1].text
 
@@ -457,6 +457,29 @@ def test_lines_of_documents_have_units_and_tables_repeat_nothing_of_their_page(a
 def test_a_missing_record_says_what_may_have_happened_to_it(api, visitor):
     page = visitor.get("/console/records/clients/999")
     assert (page.status, "It may have been deleted." in page.text, "id in the path" in page.text) == (404, True, False)
+
+
+def test_a_member_is_not_told_that_the_task_of_a_colleague_was_deleted(api, person):
+    task = api.make("/tasks", title="Of a colleague")
+    page = person("member").get(f"/console/records/tasks/{task['id']}")
+    assert (page.status, "This task does not exist, or it is not yours." in page.text) == (404, True)
+
+
+def test_a_site_that_no_check_has_reached_says_so(api, visitor):
+    site = api.make("/sites")["id"]
+    assert "Not checked yet" in visitor.get(f"/console/records/sites/{site}").text
+    assert "Not checked yet" in visitor.get("/console/records/sites").text
+
+
+def test_uptime_has_one_decimal_everywhere_and_is_100_only_without_a_failed_check(api, visitor):
+    site = api.make("/sites", monitoring_enabled=True)["id"]
+    api.sql(
+        "UPDATE sites SET observed = 'up', uptime_24h = 42105, uptime_7d = 99999, uptime_30d = 100000 "
+        f"WHERE id = {site}"
+    )
+    text = visitor.get(f"/console/records/sites/{site}").text
+    assert all(each in text for each in ("42.1%", "99.9%", "100.0%"))
+    assert "100.0%" in visitor.get("/console/records/sites").text
 
 
 def test_more_details_leave_out_what_says_nothing(api, visitor):

@@ -55,6 +55,18 @@ def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     assert 'notice warn" role="status">Nothing was changed.' in visitor.follow(save(visitor, {})).html
 
 
+def test_a_billed_cell_says_that_it_is_locked(api, visitor, project):
+    entry = {"project_id": project, "client_id": None, "user_id": visitor.user_id, "hourly_rate": "60"}
+    api.make("/time-entries", **entry, date=f"{MONDAY}")
+    assert "Billed hours are locked." not in visitor.get(FROM).text
+    client = api.get(f"/projects/{project}").data["client_id"]
+    api.make("/invoices", client_id=client, unbilled_work={"time": {}}, status="sent")
+    page = visitor.get(FROM)
+    (fixed,) = [each for each in page.all("td", "number") if "billed" in each.text]
+    assert "1:30" in fixed.text
+    assert "Billed hours are locked." in page.text
+
+
 def test_the_rows_of_the_week_before_are_copied_without_their_hours(api, visitor, project):
     api.make("/time-entries", project_id=project, client_id=None, user_id=visitor.user_id, date="2026-02-27")
     copied = save(visitor, {}, step="copy")
@@ -132,7 +144,7 @@ def timer(visitor, **fields):
 def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
     work = f"project_id-{project}"
     assert "Timer started." in timer(visitor, timer="start", work=work, description="Workshop").text
-    assert "Relaunch: Workshop since" in visitor.get(WEEK).text
+    assert "Relaunch: Workshop Running since" in visitor.get(WEEK).text
     assert "running already" in timer(visitor, timer="start", work=work).text
     api.sql("UPDATE timers SET started_at = '2026-03-02T09:00:00.000000Z'")
     with time_machine.travel("2026-03-02T10:29:40+00:00", tick=False):
@@ -154,7 +166,7 @@ def test_a_timer_that_has_ended_is_counted_no_more(api, visitor, project):
 def test_a_timer_does_not_begin_with_a_description_that_no_entry_can_have(api, visitor, project):
     refused = timer(visitor, timer="start", work=f"project_id-{project}", description="x" * 5001)
     assert "5000" in refused.error_of("description")
-    assert "so far" not in visitor.get(WEEK).text
+    assert "Running since" not in visitor.get(WEEK).text
 
 
 def test_a_timer_that_cannot_be_recorded_goes_on_until_it_is_discarded(api, visitor, project):
@@ -201,8 +213,8 @@ def test_a_timer_is_of_its_user_alone(api, visitor, person, project):
     assert "No timer is running." in timer(other, timer="stop").text
     timer(other, timer="start", work=f"project_id-{project}")
     timer(other, timer="discard")
-    assert "so far" not in other.get(WEEK).text
-    assert "so far" in visitor.get(WEEK).text
+    assert "Running since" not in other.get(WEEK).text
+    assert "Running since" in visitor.get(WEEK).text
 
 
 def test_of_more_projects_than_a_choice_offers_the_newest_are_offered(api, visitor, project, monkeypatch):

@@ -110,6 +110,7 @@ WORDS = {
     "non_billable": "Not billable",
     "requester": "Client",
     "todo": "To do",
+    "unknown": "Not checked yet",
     "unpriced": "No rate",
     "woocommerce": "WooCommerce",
     "wordpress": "WordPress",

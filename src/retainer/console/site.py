@@ -1,5 +1,6 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
@@ -33,6 +34,8 @@ MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 SUSPENDED, SIGN_OUT = "account_suspended", "/sign-out"
+NO_RECORD = re.compile(r"There is no such (.*) in this account\. Check the id in the path\.")
+"""What the API says of a record that does not exist, or that the role does not see."""
 HEADINGS: dict[int | str, str] = {
     SUSPENDED: "Account suspended",
     404: "Not found",
@@ -275,6 +278,10 @@ def _forbidden(context: PageContext) -> Reply:
 
 def _problem(context: PageContext, status: int, sentence: str, code: str = "") -> Reply:
     heading = HEADINGS.get(code) or HEADINGS.get(status, "Something went wrong")
+    if found := NO_RECORD.fullmatch(sentence):
+        sees_all = context.signed_in is not None and context.may("records")
+        why = ". It may have been deleted." if sees_all else ", or it is not yours."
+        sentence = f"This {found[1]} does not exist{why}"
     return context.render("problem", status=status, heading=heading, sentence=sentence, is_fault=status == 500)
 
 

@@ -1,7 +1,7 @@
 """Values of records as people read them, each by the type of its field, and the tables that lists and pages share."""
 
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -218,12 +218,13 @@ NUMBERS: dict[str, Callable[[Any], str]] = {
     "whole": lambda value: f"{value:,}",
     "number": lambda value: f"{value.normalize():,f}".replace("-", words.MINUS),
     "percent": lambda value: f"{percent_text(value)}%",
+    "uptime": lambda value: f"{Decimal(str(value)).quantize(Decimal('0.1'), ROUND_DOWN)}%",
     "minutes": lambda value: f"{words.hours(value)} h",
     "milliseconds": lambda value: f"{value:,} ms",
     "seconds": lambda value: words.count(value, "second") if value % 60 else words.count(value // 60, "minute"),
     "days": lambda value: words.count(value, "day"),
 }
-"""The texts of numbers by their shape."""
+"""The texts of numbers by their shape. An uptime is rounded down: only one without a failed check is 100.0%."""
 
 
 def money(amount: Decimal, currency: str, tone: str = "") -> Value:

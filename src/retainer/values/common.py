@@ -52,7 +52,7 @@ Milliseconds = Annotated[int, Unit("milliseconds")]
 Seconds = Annotated[int, Unit("seconds")]
 Days = Annotated[int, Unit("days")]
 Phone = Annotated[Text50, Unit("phone")]
-Share = Annotated[float, Unit("percent")]
+Share = Annotated[float, Unit("uptime")]
 BudgetShare = Annotated[float, Unit("budget")]
 """The percentage of a budget that is used, which can be above 100."""
 

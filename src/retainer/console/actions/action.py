@@ -101,6 +101,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """What the operation is sent beside the fields of the form."""
     when: Callable[[Any], object] = lambda _: True
     """Whether the record's page offers the action; the operation decides whether it succeeds."""
+    needs: str = ""
+    """The field without which the record's page does not offer the action; its own page says what is missing."""
     next_in: tuple[str, ...] | None = ()
     """The statuses in which it is the likely next step; None for all."""
     unchanged: str = ""
@@ -114,6 +116,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def word(self) -> str:
         return self.label.removesuffix("…")
+
+    def heading(self, name: str) -> str:
+        """Return the title of the page about a record."""
+        return f"{self.word}: {name}"
 
     def is_next(self, record: Any) -> bool:
         return self.next_in is None or getattr(record, "status", "") in self.next_in
@@ -275,7 +281,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         label = title_of(stage.tx, kind.table, record) if number is None else label_from({"number": number}, record.id)
         return {
             "look": "action",
-            "title": f"{self.word}: {getattr(record, 'name', None) or label}",
+            "title": self.heading(getattr(record, "name", None) or label),
             "told": [Block("effects", sentences=[*say(facts, self.sentences), *unseen], warnings=warnings)],
             "below": [*document, *([Block("changes", rows=changes)] if changes else [])],
             "obstacle": obstacle,

@@ -13,6 +13,7 @@ from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field, choose_fields, options_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.kinds.projects import LEFT_OUT
+from retainer.console.names import title_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
 from retainer.console.typed import number_text
@@ -30,9 +31,12 @@ from retainer.values.exact import decimal_text
 from retainer.values.kinds import read_day
 from retainer.work.project_types import Project
 
-WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
+WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Monthly fees"}
 WITHOUT_DAYS, ALL_DAYS = ("milestones",), "All of them, whatever the days below."
-GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
+GROUPS = tuple(
+    (value, "Person" if value == "user" else text)
+    for value, text in options_of(declared(UnbilledTime.__annotations__["group_by"]))
+)
 
 
 class Bill(Action, frozen=True, kw_only=True):
@@ -54,9 +58,9 @@ class Bill(Action, frozen=True, kw_only=True):
                 Field(name, f"{text}{covered * (name == 'time')}", "flag", ALL_DAYS if name in WITHOUT_DAYS else "")
                 for name, text in WORK.items()
             ),
-            Field("from", "From", "day", hint="If blank: all work before the last day."),
-            Field("to", "To", "day", hint="If blank: all work so far."),
-            Field("group_by", "One line of time for each", "choice", is_required=True, options=GROUPS),
+            Field("from", "From", "day", hint="Blank: from the first unbilled day."),
+            Field("to", "To", "day", hint="Blank: until the last unbilled day."),
+            Field("group_by", "Group time by", "choice", is_required=True, options=GROUPS),
         ]
 
     def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
@@ -87,7 +91,11 @@ class Bill(Action, frozen=True, kw_only=True):
 
     def note(self, stage: Stage) -> None:
         body = self.build_body(stage.record, stage.values)
-        audit.note(stage.tx, "record created", Target("invoice", stage.made.id, "draft"), after=body)
+        name = title_of(stage.tx, billing.invoices, stage.made)
+        audit.note(stage.tx, "record created", Target("invoice", stage.made.id, name), after=body)
+
+    def heading(self, name: str) -> str:
+        return f"{self.word} {name}"
 
     def next_path(self, stage: Stage) -> str:
         return f"/records/invoices/{stage.made.id}"
@@ -108,7 +116,7 @@ AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
 )
 OTHERS = (
     METHOD,
-    REFERENCE._replace(hint="For example, the bank's. Two payments of an invoice cannot have the same."),
+    REFERENCE._replace(hint="For example, the bank's. Must differ from the invoice's other payments."),
     NOTES._replace(label="Internal notes", hint=""),
 )
 

@@ -54,7 +54,7 @@ REPLY = Reply(
     next_in=None,
     sentences=(
         "After a public reply, the ticket waits for the requester. An internal note does not change that.",
-        "Retainer sends no mail: your integration shows the reply. Replies can't be changed.",
+        "The client is not told: send the reply yourself, or let your integration show it. Replies can't be changed.",
     ),
     notice=("Added to the ticket.", "It is {became} now."),
     audited="ticket answered",
@@ -109,6 +109,7 @@ INVOICE_ACTIONS = (
         "sent",
         path="issue",
         label="Issue…",
+        needs="lines",
         next_in=None,
         sentences=(
             "{client} is billed {after.total}, due on {after.due_date}.",
@@ -174,6 +175,7 @@ INVOICE_ACTIONS = (
         sentences=(
             "The {before.balance_due} no longer count as open or overdue.",
             "Revenue does not change. To reduce it too, issue a credit note.",
+            "For the VAT, ask your tax adviser, or credit the invoice instead.",
             "If the client pays after all, record the payment: the invoice is then open or paid again.",
         ),
         notice=("{after.balance_due} of {after.number} written off.",),
@@ -212,6 +214,7 @@ QUOTE_ACTIONS = (
         "sent",
         path="send",
         label="Mark as sent…",
+        needs="lines",
         next_in=("draft",),
         sentences=("Its lines are then fixed.", "Retainer sends no mail: download the PDF, and send it."),
         notice=("{after.number} is sent. Download its PDF.",),
@@ -220,6 +223,7 @@ QUOTE_ACTIONS = (
         "accepted",
         path="accept",
         label="Mark as accepted…",
+        needs="lines",
         fields=(ACCEPTED_BY._replace(hint="The person at the client, if you know."),),
         next_in=("sent",),
         sentences=(
@@ -316,4 +320,5 @@ ACTIONS: dict[str, tuple[Action, ...]] = {
 
 
 def offers_of(kind: str, record: Record) -> Iterator[Action]:
-    return (action for action in ACTIONS.get(kind, ()) if action.when(record))
+    found = (action for action in ACTIONS.get(kind, ()) if action.when(record))
+    return (action for action in found if not action.needs or getattr(record, action.needs))

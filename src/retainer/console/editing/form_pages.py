@@ -33,7 +33,7 @@ from retainer.values.records import Record
 CHANGED = "Nothing was done this time: the {} has changed since you opened this page. Check it, then decide again."
 PREVIEW, SAMPLE, OF_LINES = "preview", "sample", ("add", "remove ")
 """The steps of the buttons that show what a form leads to, or a document, and that add a line, and remove one."""
-REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
+REVIEW = "This is what the form leads to: check it, then confirm."
 Read = Callable[[Tx, PageContext, Any], Any]
 """Reads something about the record of a form page; a new one has none."""
 

@@ -74,7 +74,7 @@ def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
     return {
         site_id: Value(
             "bars",
-            "" if percent is None else f"{percent:.3f}%",
+            "" if percent is None else NUMBERS["uptime"](percent),
             bars=[bar(day, checks) for day, checks in found[site_id].items()] if percent is not None else (),
         )
         for site_id, percent in told.items()
@@ -146,7 +146,7 @@ def uptime_block(days: dict[str, Checks]) -> Block:
 
 def uptime_text(days: Collection[Checks]) -> str:
     thousandths = share(sum(each.up for each in days), sum(each.total for each in days))
-    return NUMBERS["percent"](Decimal(thousandths or 0).scaleb(-3))
+    return NUMBERS["uptime"](Decimal(thousandths or 0).scaleb(-3))
 
 
 def incident_table(page: RecordPage[Site]) -> TableBlock:

@@ -89,5 +89,5 @@ DISPLAY = Display(
     facts=facts,
     blocks=blocks,
     rare=("requester_name", "requester_email"),
-    forms=(("reply", "Reply", ()), ("handle", "Priority and due date", ("status",))),
+    forms=(("reply", "Reply", ()), ("handle", "Assign and schedule", ("status",))),
 )

@@ -3,14 +3,18 @@
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlencode
+
+from sqlalchemy import bindparam, select
 
 from retainer.console import words
 from retainer.console.editing.calls import errors_at
 from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
+from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.key_pages import PAUSE, people_options, tell_webhooks
-from retainer.console.values import TableBlock, table_of
+from retainer.console.values import TableBlock, Value, table_of
 from retainer.errors import invalid
 from retainer.events import webhooks
 from retainer.identity.audit import Fields
@@ -23,6 +27,7 @@ from retainer.kernel.resource import read_id
 from retainer.reports import utilisation
 from retainer.reports.common import begin
 from retainer.schema import identity as schema
+from retainer.schema.work import timers
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
@@ -31,6 +36,9 @@ from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
+OPEN_WORK = (("tasks", "Open tasks", {"open": "true"}), ("tickets", "Unresolved tickets", {"status": "unresolved"}))
+"""What can be assigned to a person: the kind, its words, and the filters of what is not done."""
+TIMER = select(timers.c.started_at).where(timers.c.user_id == bindparam("user"))
 ALL_DAYS = Field("all_days", "For past days, too", "flag", "Recalculates the cost of all time recorded so far.")
 HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
@@ -108,11 +116,25 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
     return [*(fields if keys and others else ()), *pause]
 
 
-def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str]:
+def work_of(tx: Tx, context: PageContext, user: Any) -> Iterator[tuple[Value, Value | str]]:
+    """Yield what is assigned to a person and not done, and the timer that runs: each with its number or begin."""
+    for name, text, query in OPEN_WORK:
+        found = context.catalogue.find(name).page(tx, {**query, "assignee_id": f"{user.id}"}, size=1).meta.total
+        path = f"/records/{name}?{urlencode({**query, 'assignee_id': user.id})}"
+        if found:
+            yield Value("link", link=Link(text, path)), f"{found:,}"
+    if (started := tx.value(TIMER, user=user.id)) is not None:
+        yield Value("text", "Running timer"), f"since {words.moment(started, tx.actor.timezone, tx.now).text}"
+
+
+def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str | TableBlock]:
     keys = keys_of(tx, context, user)
     yield f"{user.name} is signed out immediately. Time, expenses and all other records are kept."
     yield f"Acting as {user.name}: {words.count(len(keys), 'key')}. All stop immediately, unless you hand them over."
     yield from tell_webhooks(tx, *(key.id for key in keys))
+    if work := [*work_of(tx, context, user)]:
+        note = "It stays as it is. Assign tasks and tickets to somebody else; a timer that runs is not recorded."
+        yield table_of(f"Work of {user.name}", ("Work", "Open"), work, numbers=1, note=note)
 
 
 def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:

@@ -55,7 +55,11 @@ class Cell(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        return self.name.startswith(".") or len(self.entries) > 1 or any(entry.is_locked for entry in self.entries)
+        return self.name.startswith(".") or len(self.entries) > 1 or self.is_billed
+
+    @property
+    def is_billed(self) -> bool:
+        return any(entry.is_locked for entry in self.entries)
 
     @property
     def link(self) -> Link | None:
@@ -95,6 +99,10 @@ class Week:
         last = first + timedelta(DAYS - 1)
         filters = {"user_id": "me", "date_from": f"{first}", "date_to": f"{last}"}
         return cast(list[TimeEntry], self.kind.page(self.tx, filters, size=DAYS * DAY_MINUTES, sort="date").data)
+
+    @property
+    def has_billed(self) -> bool:
+        return any(entry.is_locked for entry in self.entries)
 
     @property
     def state(self) -> str:
