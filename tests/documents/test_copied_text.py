@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from retainer.documents.facts import Address, Document
 from retainer.documents.pdf import render_pdf
-from retainer.documents.printable import printable
+from retainer.documents.printable import BREAK, LONGEST_IN_PROSE, printable
 from tests.documents.made import CUSTOMER, document, line, priced, random_document
 from tests.documents.test_pdf import compact
 from tests.length import length
@@ -79,9 +79,11 @@ def test_each_text_is_copied_from_a_document_as_it_was_stored(seed: int) -> None
         subject=prose(rng, 8),
         number=f"INV-2026-{seed:04}",
     )
-    shown = compact(copied(made))
-    for text in filter(None, texts_of(made)):
-        for word in printable(text).split():
+    text = copied(made)
+    assert BREAK not in text
+    shown = compact(text)
+    for stored in filter(None, texts_of(made)):
+        for word in printable(stored).split():
             assert compact(word) in shown
 
 
@@ -97,6 +99,28 @@ def test_a_number_is_copied_with_its_hyphens_below_long_texts(language) -> None:
     )
     assert copied(made).count("INV-2026-0005") >= 3
     assert "\u00ad" not in copied(made)
+
+
+def test_long_numbers_and_addresses_are_copied_without_their_places_to_break() -> None:
+    number, address = "INV-2026-00000000000000000005", "https://example.com/pay/a-very-long-path/with-more/1234567890"
+    made = document(number=number, notes=f"See {address} for it", subject="y" * 200)
+    reader = pypdf.PdfReader(io.BytesIO(render_pdf(made)))
+    (page,) = reader.pages
+    text = page.extract_text()
+    assert BREAK not in text
+    assert text.count(number) >= 2
+    assert address in text
+    assert "y" * 200 in compact(text)
+    assert "y" * 200 not in text, "it has no room on one line"
+    assert reader.metadata is not None
+    assert reader.metadata.title == f"Rechnung {number}"
+
+
+def test_words_of_prose_break_only_where_a_line_is_too_short() -> None:
+    word = "Kommunikationsinfrastrukturen"
+    assert printable(word, LONGEST_IN_PROSE) == word
+    assert BREAK in printable(word)
+    assert word in copied(document(notes=f"{word} " * 40))
 
 
 def test_characters_with_one_glyph_are_printed_as_the_usual_one() -> None:

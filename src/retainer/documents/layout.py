@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 
 from retainer.documents.facts import ENDED, Address, Customer, Document, Issuer, Line
-from retainer.documents.printable import font_names, printable, printable_line
+from retainer.documents.printable import LONGEST_IN_PROSE, font_names, printable, printable_line
 from retainer.documents.tax_categories import categories, exemption_reason, tax_number, vat_number
 from retainer.documents.wording import (
     NO_VAT,
@@ -59,8 +59,8 @@ def build_layout(document: Document) -> dict[str, object]:
         "recipient": [printable_line(each) for each in (customer.name, *attention, *address_lines(customer, document))],
         "details": _details(document),
         "subject": printable_line(document.subject or ""),
-        "notes": printable(document.notes or ""),
-        "terms": printable(document.terms or ""),
+        "notes": printable(document.notes or "", LONGEST_IN_PROSE),
+        "terms": printable(document.terms or "", LONGEST_IN_PROSE),
         **_table(document),
         "totals": _totals(document),
         "total": [_total_label(document), money_text(document.total, document.currency, language)],

@@ -27,8 +27,8 @@ FILES = {
 HAN = {"CN": "SC", "SG": "SC", "TW": "TC", "HK": "HK", "MO": "HK", "KR": "KR"}
 """The forms of Chinese characters by country; elsewhere the Japanese ones."""
 REPLACEMENT = "□"
-LONGEST_WORD = 24
-"""Longer words may break anywhere; otherwise, they would run over the next column."""
+LONGEST_WORD, LONGEST_IN_PROSE = 24, 48
+"""Longer words may break anywhere; otherwise, they would run over the next column, or over the edge of the page."""
 BREAK = "\u200b"
 RIGHT_TO_LEFT, END = "\u2067", "\u2069"
 """They enclose a line that is read from right to left (UAX #9), with its numbers and punctuation."""
@@ -38,7 +38,7 @@ BREAKING = re.compile(r"[ \n]+")
 MANY_LINES = re.compile(r"\n\s*\n\s*")
 LIGATURE = re.compile("[\ufb00-\ufdef\ufe70-\ufefc]")
 """Ligatures and forms of letters that fonts use for the letters themselves."""
-LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+WORD = re.compile(r"\S+")
 
 
 def font_names(country: str | None) -> list[str]:
@@ -74,15 +74,16 @@ def _usual(alike: Sequence[str]) -> str:
     return min({unicodedata.normalize("NFKC", each) for each in alike}.intersection(alike), default=alike[0])
 
 
-def printable(text: str) -> str:
+def printable(text: str, longest: int = LONGEST_WORD) -> str:
     """Return a text without control and formatting characters; a square stands for what the fonts lack.
 
     Among the characters that are left out are those that turn the direction of text, which can make an amount read
-    as another one. Empty lines are reduced to one.
+    as another one. Empty lines are reduced to one. Words of more letters than the longest get places to break.
     """
     text = unicodedata.normalize("NFC", LINE_BREAKS.sub("\n", text))
     text = "".join(map(_character, text)).strip()
-    lines = LONG_WORD.sub(_breakable, MANY_LINES.sub("\n\n", text)).split("\n")
+    text = WORD.sub(lambda word: _breakable(word[0], longest), MANY_LINES.sub("\n\n", text))
+    lines = text.split("\n")
     return "\n".join(map(_directed, lines))
 
 
@@ -125,11 +126,13 @@ def _directed(line: str) -> str:
     return line if first == "L" else f"{RIGHT_TO_LEFT}{line}{END}"
 
 
-def _breakable(found: re.Match[str]) -> str:
-    """Return a long word with places to break, never between a letter and its marks."""
+def _breakable(word: str, longest: int) -> str:
+    """Return a word with places to break if it is long, never between a letter and its marks."""
+    if len(word) <= longest:
+        return word
     parts, length = list[str](), 0
-    for character in found[0]:
-        if length >= LONGEST_WORD // 2 and unicodedata.category(character)[0] != "M":
+    for character in word:
+        if length >= longest // 2 and unicodedata.category(character)[0] != "M":
             parts.append(BREAK)
             length = 0
         parts.append(character)
