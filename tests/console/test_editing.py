@@ -634,3 +634,21 @@ def test_an_address_may_begin_with_its_host(api, visitor, typed, stored):
 def test_what_is_no_address_gets_no_https(api, visitor, typed):
     page = visitor.submit("/console/records/clients/new", name="Optik", website=typed)
     assert page.error_of("website")
+
+
+def test_a_blank_choice_says_what_it_stands_for(api, visitor):
+    visitor.submit("/console/settings", document_language="de")
+    said = {
+        ("clients", "currency"): "EUR (account)",
+        ("clients", "language"): "German (account)",
+        ("projects", "billing_type"): "By time for a client",
+        ("time-entries", "billable"): "As the task or project",
+        ("invoices", "currency"): "As the client",
+    }
+    for (kind, name), text in said.items():
+        (select,) = visitor.get(f"/console/records/{kind}/new").all("select", name=name)
+        assert select.all("option")[0].text == text
+    kinds = ("clients", "external-contacts", "projects", "tasks", "time-entries", "quotes", "invoices", "expenses")
+    for kind in kinds:
+        selects = visitor.get(f"/console/records/{kind}/new").all("select")
+        assert all(each.text != "Default" for select in selects for each in select.all("option"))

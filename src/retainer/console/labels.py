@@ -116,6 +116,19 @@ WORDS = {
     "wordpress": "WordPress",
 }
 """Words of enumerations that do not follow from their values."""
+USUAL = {
+    ("clients", "currency"): "{currency} (account)",
+    ("clients", "language"): "{language} (account)",
+    ("external_contacts", "is_primary"): "Only the first contact",
+    ("projects", "billing_type"): "By time for a client",
+    ("tasks", "billable"): "As the project",
+    ("time_entries", "billable"): "As the task or project",
+    ("quotes", "currency"): "As the client",
+    ("invoices", "currency"): "As the client",
+    ("expenses", "currency"): "As the client",
+    ("expenses", "billable"): "For a client, as the project",
+}
+"""What a blank choice of a form stands for, by table and field."""
 REWORDED = (
     (re.compile(r"\b([Nn]ull|[Oo]mitted|Default):"), "If blank:"),
     (re.compile(r"\b(Send null|Leave it out)\b"), "Leave it blank"),

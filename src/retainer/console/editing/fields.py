@@ -14,7 +14,7 @@ from iso4217 import Currency
 from sqlalchemy import Table
 
 from retainer.console.forms import Form
-from retainer.console.labels import field_label, in_words, word_of
+from retainer.console.labels import USUAL, field_label, in_words, word_of
 from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
@@ -67,6 +67,8 @@ class Field(NamedTuple):
     columns: tuple["Field", ...] = ()
     empty: str = ""
     """What a choice says before one is chosen, if it does not follow from the field."""
+    usual: str = ""
+    """What a blank choice stands for, with `{currency}` or `{language}` of the account."""
     autocomplete: str = "off"
 
     @property
@@ -76,7 +78,7 @@ class Field(NamedTuple):
             return [("", self.empty)]
         if self.shape == "reference":
             return [("", "Me" if self.is_filled_in else "None" if not self.is_required else "Select…")]
-        return [] if self.is_required or self.default else [("", "Default" if is_filled_in else "None")]
+        return [] if self.is_required or self.default else [("", (self.usual or "Default") if is_filled_in else "None")]
 
 
 @cache
@@ -98,6 +100,7 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
         target = targets.get(name, metadata.tables[mark.target] if mark else None)
         only: Only = "template" if mark and mark.is_template else "open"
         field = Field(name, field_label(name, table), "text", target=target, only=only)
+        field = field._replace(usual=USUAL.get((table.name, name), ""))
         part = next((mark for mark in found.marks if isinstance(mark, DetailOnly)), None)
         if part is not None:
             (item,) = get_args(found.type)
@@ -229,11 +232,17 @@ class Inputs:
         """Return the text that a field shows: as typed, unless it is secret, or as it is before it is edited."""
         return "" if field.shape in NOT_REFILLED else self.form.text(field.name, self.stored(field))
 
+    def blanks(self, field: Field) -> list[tuple[str, str]]:
+        """Return the option for no choice, with the account's currency or language if one of these is then used."""
+        own = self.context.person
+        said = {"currency": own.currency, "language": word_of(own.language)}
+        return [(value, text.format_map(said)) for value, text in field.blanks]
+
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
         found = [*field.options]
         if field.shape == "currency":
             found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
-        options = [Choice(*option) for option in (*field.blanks, *found)]
+        options = [Choice(*option) for option in (*self.blanks(field), *found)]
         return [(choice.id, choice.text) for choice in self._with_chosen(options, text, None)]
 
     def options(self, field: Field, text: str) -> list[Choice] | None:

@@ -260,7 +260,8 @@ class Sheet(Inputs):
     def typed(self, name: str) -> object:
         """Return the value that a field of the form has now; None if it is blank or cannot be read."""
         field = next(field for field in self.fields if field.name == name)
-        return self._read(field, name, self.text(field), FieldErrors())
+        value = self._read(field, name, self.text(field), FieldErrors())
+        return None if isinstance(value, Unreadable) else value
 
     def read_preset(self) -> dict[str, object]:
         """Return the body of the form as its page fills it in. Raises `validation_failed`."""
