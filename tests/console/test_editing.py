@@ -652,3 +652,10 @@ def test_a_blank_choice_says_what_it_stands_for(api, visitor):
     for kind in kinds:
         selects = visitor.get(f"/console/records/{kind}/new").all("select")
         assert all(each.text != "Default" for select in selects for each in select.all("option"))
+
+
+def test_hints_of_projects_and_clients_say_what_to_type(visitor):
+    page = visitor.get("/console/records/projects/new").text
+    for hint in ("A code of your own, like RELAUNCH.", "Net. Today warns at 80%.", "Hours. Today warns at 80%."):
+        assert hint in page
+    assert "Blank: the next number of the series." in visitor.get("/console/records/clients/new").text

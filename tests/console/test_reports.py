@@ -335,12 +335,7 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
         (Decimal("150.00"), Decimal("100.00"), "money", ("150.00", "100.00 a year ago", "+50%")),
         (Decimal("50.00"), Decimal("100.00"), "money", ("50.00", "100.00 a year ago", "\u221250%")),
         (Decimal("1000.00"), Decimal("100.00"), "money", ("1,000.00", "100.00 a year ago", "+900%")),
-        (
-            Decimal("1000.01"),
-            Decimal("100.00"),
-            "money",
-            ("1,000.01", "100.00 a year ago", "more than 10 times as much"),
-        ),
+        (Decimal("1000.01"), Decimal("100.00"), "money", ("1,000.01", "100.00 a year ago", "")),
         (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "No data a year ago", "")),
         (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year ago", "")),
         (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year ago", "\u2212150%")),

@@ -116,6 +116,13 @@ WORDS = {
     "wordpress": "WordPress",
 }
 """Words of enumerations that do not follow from their values."""
+HINTS = {
+    ("clients", "number"): "Blank: the next number of the series.",
+    ("projects", "code"): "A code of your own, like RELAUNCH.",
+    ("projects", "budget_amount"): "Net. Today warns at 80%.",
+    ("projects", "budget_minutes"): "Hours. Today warns at 80%.",
+}
+"""What a form says about a field, by table and field, where the sentence of the API is for programs."""
 USUAL = {
     ("clients", "currency"): "{currency} (account)",
     ("clients", "language"): "{language} (account)",

@@ -14,7 +14,7 @@ from iso4217 import Currency
 from sqlalchemy import Table
 
 from retainer.console.forms import Form
-from retainer.console.labels import USUAL, field_label, in_words, word_of
+from retainer.console.labels import HINTS, USUAL, field_label, in_words, word_of
 from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
@@ -100,7 +100,7 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
         target = targets.get(name, metadata.tables[mark.target] if mark else None)
         only: Only = "template" if mark and mark.is_template else "open"
         field = Field(name, field_label(name, table), "text", target=target, only=only)
-        field = field._replace(usual=USUAL.get((table.name, name), ""))
+        field = field._replace(usual=USUAL.get((table.name, name), ""), hint=HINTS.get((table.name, name), ""))
         part = next((mark for mark in found.marks if isinstance(mark, DetailOnly)), None)
         if part is not None:
             (item,) = get_args(found.type)
@@ -120,7 +120,7 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
     filled_in = written.default is None and NoneType not in get_args(get_type_hints(model)[written.name])
     return field._replace(
         label=f"{field.label}, {unit}" if unit else field.label,
-        hint=hint_of(description, model),
+        hint=field.hint or hint_of(description, model),
         is_required=written.required,
         is_filled_in=filled_in,
         default=value_text(default, field.shape, "en") if isinstance(default, str | int | Decimal) else "",

@@ -174,10 +174,8 @@ def change_of(now: Decimal, before: Decimal, form: Format) -> str:
     """
     if form == "percent":
         return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
-    if before <= 0 or now < -MAX_GROWTH * before:
+    if before <= 0 or abs(now) > MAX_GROWTH * before:
         return ""
-    if now > MAX_GROWTH * before:
-        return f"more than {MAX_GROWTH} times as much"
     (change, whole), base = (now - before).as_integer_ratio(), before.as_integer_ratio()
     return "unchanged" if now == before else f"{half_up(100 * change * base[1], whole * base[0]):+}%"
 
