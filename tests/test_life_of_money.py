@@ -260,6 +260,10 @@ class Life:
         payment = {"amount": self.amount(invoice["balance_due"], invoice["currency"])} if not self.sometimes(3) else {}
         payment |= {"reference": self.rng.choice("abc")} if self.sometimes(2) else {}
         payment |= {"paid_date": self.day()} | ({"allow_surplus": True} if self.sometimes(2) else {})
+        if self.sometimes(3) and (other := self.pick("invoices", lambda row: number(row["refund_due"]) > 0)):
+            most = min(other["refund_due"], invoice["balance_due"], key=number)
+            payment |= {"method": "offset", "offset_invoice_id": other["id"]}
+            payment |= {} if self.sometimes(2) else {"amount": self.amount(most, invoice["currency"])}
         former = [each for each in invoice["payments"] if each["reference"]]
         if former and self.sometimes(2):
             payment = {name: former[0][name] for name in ("reference", "amount", "paid_date")}
@@ -362,6 +366,12 @@ class Life:
                 note["id"] for note in notes[invoice["id"]]
             )
             check_balance(invoice, notes[invoice["id"]], self.api.today)
+        offsets = [(each, each["offset_invoice_id"]) for row in invoices for each in row["payments"]]
+        here, there = Counter(), Counter()
+        for each, other in offsets:
+            here[each["invoice_id"], other, number(each["amount"]), each["paid_date"]] += 1 if other else 0
+            there[other, each["invoice_id"], -number(each["amount"]), each["paid_date"]] += 1 if other else 0
+        assert +here == +there
         check_numbers([*invoices, *books["credit-notes"].values()])
         live = live_lines(books)
         check_work(books, live)
@@ -514,6 +524,7 @@ def check_balance(invoice, notes, today):
     assert len(references) == len(set(references))
     for day in {payment["paid_date"] for payment in invoice["payments"]}:
         assert sum(number(each["amount"]) for each in invoice["payments"] if each["paid_date"] <= day) >= 0
+    assert all((payment["method"] == "offset") == bool(payment["offset_invoice_id"]) for payment in invoice["payments"])
     for note in notes:
         applied, refundable, of_note = amounts(note, "applied_amount", "refundable_amount", "total")
         assert applied + refundable == of_note

@@ -383,6 +383,28 @@ def test_a_payment_above_the_balance_is_kept_to_refund_once_that_is_ticked(api, 
     assert "10.00 EUR recorded" in visitor.submit(path_of("invoices", invoice, "/refund")).text
 
 
+def test_money_to_refund_on_another_invoice_pays_this_one_and_both_are_undone(api, visitor):
+    owed, unpaid = issued(api), issued(api)
+    foreign = issued(api, client_id=api.make("/clients")["id"])
+    for invoice in (owed, foreign):
+        api.pay(invoice["id"], amount="1253.50", allow_surplus=True)
+    path = path_of("invoices", unpaid, "/payment")
+    page = visitor.get(path)
+    assert f"{owed['number']}: 10.00 EUR to refund" in page.text
+    assert foreign["number"] not in page.text
+    chosen = {"offset_invoice_id": str(owed["id"])}
+    refused = visitor.submit(path, **chosen, amount="11")
+    assert refused.error_of("amount") == f"Must be from 0.01 to 10.00 EUR, what is to be refunded on {owed['number']}."
+    assert "10.00 EUR recorded on" in visitor.submit(path, **chosen, amount="10").text
+    assert read(api, "invoices", owed)["refund_due"] == "0.00"
+    assert "Paid with" not in visitor.get(path).text
+    page = visitor.get(path_of("invoices", unpaid, "/remove-payment"))
+    assert "An offset is removed on both invoices." in page.text
+    visitor.submit(path_of("invoices", unpaid, "/remove-payment"))
+    assert read(api, "invoices", owed)["refund_due"] == "10.00"
+    assert read(api, "invoices", unpaid)["amount_paid"] == "0.00"
+
+
 def test_a_date_before_the_issue_or_in_another_year_is_asked_back(api, visitor):
     with time_machine.travel("2026-06-10T10:00:00Z"):
         invoice = issued(api, issue_date="2026-06-05")

@@ -6,6 +6,8 @@ credit note, is to be refunded.
 
 from collections.abc import Iterable
 from datetime import date
+from decimal import Decimal
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, not_, or_, select
@@ -88,6 +90,14 @@ def settle(total: int, paid: int, notes: Iterable[int]) -> Settled:
 def status_of(due: int, paid: int, credited: int) -> str:
     """Return the status of an invoice that is issued, and neither void nor written off."""
     return "paid" if due == 0 else "partially_paid" if paid + credited else "sent"
+
+
+def is_overdrawn(recorded: Iterable[tuple[str, Decimal]]) -> bool:
+    """Return whether more was refunded than had been paid, at the end of any day; `recorded` are days and amounts."""
+    by_day: dict[str, Decimal] = {}
+    for day, amount in recorded:
+        by_day[day] = by_day.get(day, Decimal(0)) + amount
+    return any(sums < 0 for sums in accumulate(amount for _, amount in sorted(by_day.items())))
 
 
 def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:

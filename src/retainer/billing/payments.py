@@ -2,17 +2,16 @@
 
 A payment is recorded with its invoice: `PATCH /invoices/{invoice_id}` with `record_payment`; a refund, which has a
 negative amount, with `record_refund`. It never changes; admins and managers can remove a mistaken one in the console.
+An `offset` is two of them: the `refund_due` of an invoice pays another one. They are recorded and removed together.
 To keep a copy, follow the events of invoices, whose `payments` change.
 """
 
-from collections.abc import Sequence
 from decimal import Decimal
-from itertools import accumulate
 from typing import Annotated
 
 import msgspec
 
-from retainer.billing import balance, rules
+from retainer.billing import balance, offsets, rules
 from retainer.billing.invoices.types import (
     CONTENTS,
     Invoice,
@@ -59,14 +58,22 @@ PAYABLE = (*OPEN_INVOICES, "written_off")
 
 
 def build_payment(
-    errors: BodyErrors, payment: RecordPayment | None, invoice: Invoice, today: str, *, pays_all: bool
+    errors: BodyErrors,
+    payment: RecordPayment | None,
+    invoice: Invoice,
+    offset: Invoice | None,
+    today: str,
+    *,
+    pays_all: bool,
 ) -> RecordPayment | None:
     """Return the payment to record, with its errors noted; if it `pays_all`, it must cover the balance.
 
+    It is at most the balance, unless it allows a surplus, and at most the refund due of the invoice that is its offset.
     None if nothing is due, or if one with its reference was recorded before.
     """
     amount_path, due = "status" if payment is None else "record_payment.amount", invoice.balance_due
     payment = payment or with_defaults(RecordPayment)
+    is_all = payment.amount is None
     earlier = fill_in(errors, "record_payment", payment, invoice, today, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in errors.errors:
@@ -78,10 +85,14 @@ def build_payment(
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
+    room = offsets.room_for(errors, payment, invoice, offset)
+    most = due if room is None else min(due, room)
+    payment.amount = most if is_all else payment.amount
     if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
-        if payment.amount <= 0 or (payment.amount > due and not payment.allow_surplus):
-            message = f"{bounds(due, invoice.currency)}, the balance due."
-            errors.error(amount_path, f"{message} {SURPLUS}" if payment.amount > due > 0 else message)
+        if payment.amount <= 0 or (payment.amount > most and (room is not None or not payment.allow_surplus)):
+            what = f"what is to be refunded on {offset.number}" if offset and most < due else "the balance due"
+            advice = f" {SURPLUS}" if room is None and payment.amount > due > 0 else ""
+            errors.error(amount_path, f"{bounds(most, invoice.currency)}, {what}.{advice}")
         elif pays_all and payment.amount < due:
             errors.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
     return payment
@@ -95,13 +106,15 @@ def build_refund(errors: BodyErrors, refund: Payment, invoice: Invoice, today: s
     due = invoice.refund_due
     if fill_in(errors, "record_refund", refund, invoice, today, sign=-1):
         return None
+    if refund.method == "offset":
+        errors.error("record_refund.method", "Record an offset on the invoice that it pays, with record_payment.")
     if not due:
         errors.error("record_refund", "Nothing is to be refunded. Credit what was paid first, with a credit note.")
     elif rules.units_of(errors, "record_refund.amount", refund.amount, invoice.currency) is not None:
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
             errors.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
-        elif is_overdrawn([*invoice.payments, refunded]):
+        elif balance.is_overdrawn((each.paid_date, each.amount) for each in (*invoice.payments, refunded)):
             errors.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
         return refunded
     return refund
@@ -117,7 +130,8 @@ def fill_in(
     for earlier in invoice.payments:
         if payment.reference and printed_form(earlier.reference or "") == printed_form(payment.reference):
             amount, same_day = earlier.amount * sign, payment.paid_date in {None, earlier.paid_date}
-            if amount < 0 or payment.amount not in {None, amount} or not same_day:
+            same_offset = payment.offset_invoice_id in {None, earlier.offset_invoice_id}
+            if amount < 0 or payment.amount not in {None, amount} or not same_day or not same_offset:
                 text = f"{earlier.kind} {earlier.id}: {earlier.amount} {earlier.currency} on {earlier.paid_date}"
                 message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
                 errors.error(f"{field}.reference", message)
@@ -135,30 +149,27 @@ def bounds(due: Decimal, currency: str) -> str:
     return f"Must be from {amount_of(1, currency)} to {due} {currency}"
 
 
-def is_overdrawn(recorded: Sequence[Payment]) -> bool:
-    """Return whether more was refunded than had been paid, at the end of any day."""
-    by_day: dict[str, Decimal] = {}
-    for payment in recorded:
-        by_day[payment.paid_date] = by_day.get(payment.paid_date, Decimal(0)) + payment.amount
-    return any(sums < 0 for sums in accumulate(amount for _, amount in sorted(by_day.items())))
-
-
 def remove(tx: Tx, payment_id: int) -> dict[str, object]:
     """Remove a payment or refund that was recorded by mistake, and return what changed; a payment is due again.
 
-    Raises `not_found`, and `in_use` for a payment that was refunded.
+    An offset is removed on both invoices. Raises `not_found`, and `in_use` for a payment that was refunded.
     """
     payment = tx.get(payments, payment_id, Payment)
+    removed = [payment]
+    if payment.offset_invoice_id is not None:
+        removed.append(offsets.counterpart_of(payment, _of_invoice(tx, payment.offset_invoice_id).payments))
+    for each in removed:
+        others = [other for other in _of_invoice(tx, each.invoice_id).payments if other.id != each.id]
+        if balance.is_overdrawn((other.paid_date, other.amount) for other in others):
+            message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."
+            raise Refusal("in_use", message, errors={"payments": [message]})
+    for each in removed:
+        tx.delete(payments, each.id)
+        balance.recompute_balance(tx, each.invoice_id, by_payment=False)
+        invoice = tx.get(invoices, each.invoice_id, Invoice)
+        target = Target("payment", each.id, f"{each.amount} {each.currency} on {invoice.number}")
+        audit.note(tx, "payment removed", target, before=msgspec.to_builtins(each))
     invoice = tx.get(invoices, payment.invoice_id, Invoice)
-    load_details(tx, invoices, [invoice])
-    if is_overdrawn([other for other in invoice.payments if other.id != payment_id]):
-        message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."
-        raise Refusal("in_use", message, errors={"payments": [message]})
-    tx.delete(payments, payment_id)
-    balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
-    invoice = tx.get(invoices, payment.invoice_id, Invoice)
-    target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
-    audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))
     return {
         "payment_id": payment_id,
         "amount": str(payment.amount),
@@ -168,6 +179,13 @@ def remove(tx: Tx, payment_id: int) -> dict[str, object]:
         "invoice_status": invoice.status,
         "balance_due": str(invoice.balance_due),
     }
+
+
+def _of_invoice(tx: Tx, invoice_id: int) -> Invoice:
+    """Return an invoice with its payments."""
+    invoice = tx.get(invoices, invoice_id, Invoice)
+    load_details(tx, invoices, [invoice])
+    return invoice
 
 
 RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."

@@ -14,7 +14,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.doctor.findings import Finding
 from retainer.documents.facts import TaxShare
-from retainer.schema.billing import credit_note_shares, invoices, quotes
+from retainer.schema.billing import credit_note_shares, invoices, payments, quotes
 from retainer.store.streams import stream_records
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -26,6 +26,22 @@ PRICED = ("item", "fee")
 """The kinds of lines whose amount follows from quantity and price; that of the others is the sum of their work."""
 SHARES = select(func.sum(credit_note_shares.c.amount)).where(credit_note_shares.c.credit_note_id == bindparam("note"))
 
+OTHER = payments.alias("other")
+HALVES = (
+    select(*payments.c["id", "offset_invoice_id"])
+    .select_from(
+        payments.outerjoin(
+            OTHER,
+            (OTHER.c.invoice_id == payments.c.offset_invoice_id)
+            & (OTHER.c.offset_invoice_id == payments.c.invoice_id)
+            & (OTHER.c.amount == -payments.c.amount)
+            & (OTHER.c.paid_date == payments.c.paid_date),
+        )
+    )
+    .where(payments.c.offset_invoice_id.is_not(None), OTHER.c.id.is_(None))
+)
+"""The rows of offsets without the row on the other invoice."""
+
 
 def find(tx: Tx) -> Iterator[Finding]:
     for quote in stream_records(tx, quotes, Quote):
@@ -34,6 +50,8 @@ def find(tx: Tx) -> Iterator[Finding]:
         yield from _of_lines("invoice", invoice)
         yield from _of_balance(invoice)
         yield from _of_notes(tx, invoice)
+    for payment_id, other in tx.all(HALVES):
+        yield Finding(f"Invoice {other} has no other half of this offset.", f"payment {payment_id}")
 
 
 def _of_lines(kind: str, document: Quote | Invoice) -> Iterator[Finding]:

@@ -161,12 +161,14 @@ payments = col.account_table(
     col.day("paid_date"),
     col.text("method"),
     *col.optional(col.text, "reference", "notes"),
+    *col.ref("offset_invoice_id", "invoices", optional=True, on_delete="none"),  # issued, so never deleted
     col.folded("reference", optional=True, fold=printed_form),
     col.searchable("reference", "notes", optional=True),
     sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference_folded", unique=True),
     sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "client_id", "currency", "amount"),
     sa.Index(None, "account_id", "updated_at", "id"),
     *col.indexes("client_id paid_date id"),
+    col.partial_index("payments", "offset_invoice_id"),
     sa.Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
     named_by=("reference",),
 )

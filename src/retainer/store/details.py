@@ -52,7 +52,7 @@ def load_details(tx: Tx, table: Table, records: Sequence[R], names: Collection[s
 
 def _detail(owner: Table, table: Table, model: type[msgspec.Struct]) -> Detail:
     """Return a field with parts: in their order if they have a position, else by their key, oldest first."""
-    (parent,) = (column for column in table.c if column.info.get("target") == owner.name)
+    (parent,) = (column for column in table.c if column.info.get("target") == owner.name and not column.nullable)
     records = row_mapper(table, model)
     order = [column for column in table.c if column.name == "position"]
     order += [column for column in table.primary_key if column.name != "account_id"]

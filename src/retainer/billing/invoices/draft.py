@@ -9,7 +9,9 @@ from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, LineContext
 from retainer.billing.merging import merge_lines
 from retainer.billing.quotes import conversion
 from retainer.billing.reading import Parties, load_parties
+from retainer.schema.billing import invoices
 from retainer.shared import relations
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
 
 LOCKED_FIELDS = (
@@ -34,6 +36,8 @@ class Draft(NamedTuple):
     """What the lines are priced from; None unless it is a draft."""
     matches: work.Matches
     """The unbilled work that the body asks for."""
+    offset: Invoice | None
+    """The invoice whose `refund_due` pays this one, if the body asks for that and there is such an invoice."""
     today: str
     now: str
 
@@ -68,7 +72,18 @@ def read_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> Draft:
     context = None
     if is_draft:
         context = work.read_work(tx, invoice, parties, current, matches)
-    return Draft(invoice, before, former, target, parties, context, matches, tx.today, tx.now)
+    return Draft(invoice, before, former, target, parties, context, matches, read_offset(tx, invoice), tx.today, tx.now)
+
+
+def read_offset(tx: Tx, invoice: Invoice) -> Invoice | None:
+    """Return the invoice that a payment names as its offset, with its payments; None without one."""
+    payment = invoice.record_payment or None
+    if payment is None or payment.offset_invoice_id is None:
+        return None
+    other = tx.find(invoices, payment.offset_invoice_id, Invoice)
+    if other is not None:
+        load_details(tx, invoices, [other], ("payments",))
+    return other
 
 
 def client_lock(invoice: Invoice) -> str:

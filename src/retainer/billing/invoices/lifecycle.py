@@ -3,10 +3,10 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from retainer.billing import payments, rules
+from retainer.billing import offsets, payments, rules
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.pricing import price_draft, service_days
-from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, Invoice, LeftOut, Payment
+from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, LeftOut, Payment
 from retainer.errors import BodyErrors
 from retainer.shared import relations
 from retainer.values.exact import day_after
@@ -29,7 +29,7 @@ class Step(NamedTuple):
     status: str | None
     """The status that it leads to, or None; payments lead to `paid`."""
     payments: list[Payment]
-    """A payment to record, and a refund, which has a negative amount."""
+    """A payment to record with its offset on another invoice, and a refund; refunds have negative amounts."""
     left_out: list[LeftOut]
 
 
@@ -56,7 +56,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         errors.error("due_date", "Must not be null once an invoice was issued.")
     relations.validate_date_order(errors, invoice, "issue_date", "due_date")
     relations.validate_date_order(errors, invoice, "service_from", "service_to")
-    return Step(status, recorded(errors, invoice, draft.today, pays_all=status == "paid"), left_out)
+    return Step(status, recorded(errors, draft, pays_all=status == "paid"), left_out)
 
 
 def issue(errors: BodyErrors, draft: Draft) -> None:
@@ -84,11 +84,13 @@ def issue(errors: BodyErrors, draft: Draft) -> None:
         invoice.status, invoice.paid_at = "paid", draft.now
 
 
-def recorded(errors: BodyErrors, invoice: Invoice, today: str, *, pays_all: bool) -> list[Payment]:
-    """Return the payment and the refund to record; what was recorded before, with the same reference, is not."""
-    found: list[Payment | None] = []
+def recorded(errors: BodyErrors, draft: Draft, *, pays_all: bool) -> list[Payment]:
+    """Return what to record on this invoice and on another; what was recorded before, by its reference, is not."""
+    invoice, today, found = draft.invoice, draft.today, list[Payment | None]()
     if invoice.record_payment or pays_all:
-        found.append(payments.build_payment(errors, invoice.record_payment or None, invoice, today, pays_all=pays_all))
+        sent = invoice.record_payment or None
+        payment = payments.build_payment(errors, sent, invoice, draft.offset, today, pays_all=pays_all)
+        found += [payment, offsets.build_counterpart(errors, payment, draft.offset)]
     if invoice.record_refund:
         found.append(payments.build_refund(errors, invoice.record_refund, invoice, today))
     return [payment for payment in found if payment is not None]

@@ -209,9 +209,9 @@ class InvoiceMeta(msgspec.Struct):
 
 
 PaymentMethod = Annotated[
-    Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"],
+    Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "offset", "other"],
     Meta(title="PaymentMethod"),
-    "How the money arrived or went back; for your information only.",
+    "How the money arrived or went back, for your information. `offset`: no money moved, see `offset_invoice_id`.",
 ]
 PaymentKind = Annotated[
     Literal["payment", "refund"],
@@ -240,11 +240,19 @@ class Payment(Record):
     method: PaymentMethod = "bank_transfer"
     reference: Annotated[Code191 | None, "Unique within the invoice; an equal retry records nothing new."] = None
     notes: Annotated[Text10000 | None, "For internal use."] = None
+    offset_invoice_id: Annotated[
+        Id | None, "Of an `offset`, the other invoice: it has the refund of a payment, or the payment of a refund."
+    ] = READ_ONLY
 
 
 class RecordPayment(Payment):
     """Money that has arrived for the invoice."""
 
+    offset_invoice_id: Annotated[
+        Id | None,
+        "With `method: offset`: another invoice of the client whose `refund_due` pays this one. Its refund is recorded "
+        "with the payment.",
+    ] = None
     allow_surplus: Annotated[bool, "With true, what is above the `balance_due` becomes `refund_due`."] = WRITE_ONLY
 
 

@@ -40,7 +40,7 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
     for payment in step.payments:
         tx.insert(payments, payment)
-        balance.recompute_balance(tx, invoice.id, by_payment=payment.amount > 0)
+        balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
     return invoice.id
 
 

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from retainer.billing import payments
+from sqlalchemy import bindparam, select
+
+from retainer.billing import balance, payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.preview import load_currencies
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
@@ -25,9 +27,9 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import accounts, audit
 from retainer.identity.audit import Target
 from retainer.schema import billing
-from retainer.schema.billing import credit_notes
+from retainer.schema.billing import credit_notes, has_refund_due, invoices
 from retainer.store.tx import Tx
-from retainer.values.exact import decimal_text
+from retainer.values.exact import amount_of, decimal_text
 from retainer.values.kinds import read_day
 from retainer.work.project_types import Project
 
@@ -115,7 +117,7 @@ AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
     Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
 )
 OTHERS = (
-    METHOD,
+    METHOD._replace(options=tuple(option for option in METHOD.options if option[0] != "offset")),
     REFERENCE._replace(hint="For example, the bank's. Must differ from the invoice's other payments."),
     NOTES._replace(label="Internal notes", hint=""),
 )
@@ -125,6 +127,28 @@ SURPLUS = Field(
     "allow_surplus", "Keep the surplus to refund", "flag", "What is above the balance due is to be refunded."
 )
 OTHER_DAY = Field("is_other_day", "The date is right", "flag", "Reports count the money on this date.")
+
+
+OFFSET = Field(
+    *("offset_invoice_id", "Paid with", "choice", "What is to be refunded on an invoice is then refunded there."),
+    empty="Money from the client",
+)
+REFUNDABLE = (
+    select(*invoices.c["id", "number"], balance.refund_due(invoices))
+    .where(has_refund_due(invoices), invoices.c.status != "void", invoices.c.id != bindparam("id"))
+    .where(invoices.c.client_id == bindparam("client_id"), invoices.c.currency == bindparam("currency"))
+    .order_by(invoices.c.id.desc())
+    .limit(100)
+)
+
+
+def refundable(tx: Tx, invoice: Invoice) -> tuple[tuple[str, str], ...]:
+    """Return the other invoices of the client with money to refund in this currency, as options."""
+    currency = invoice.currency
+    rows = tx.all(REFUNDABLE, id=invoice.id, client_id=invoice.client_id, currency=currency)
+    return tuple(
+        (str(key), f"{number}: {money(amount_of(due, currency), currency)} to refund") for key, number, due in rows
+    )
 
 
 class RecordPayment(Action, frozen=True, kw_only=True):
@@ -138,6 +162,8 @@ class RecordPayment(Action, frozen=True, kw_only=True):
 
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Invoice) -> Sheet:
         sheet = super().sheet(kind, tx, context, record)
+        if self.due == "balance_due" and (options := refundable(tx, record)):
+            sheet.fields = [OFFSET._replace(options=options), *sheet.fields]
         sheet.fields = [*sheet.fields, *self.questions(sheet, record)]
         return sheet
 
@@ -161,6 +187,8 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
     def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+        if OFFSET.name in values:
+            values = values | {OFFSET.name: int(values[OFFSET.name]), "method": "offset"}
         recorded = {name: value for name, value in values.items() if name not in {SURPLUS.name, OTHER_DAY.name}}
         return {f"record_{self.path}": recorded}
 
@@ -193,7 +221,9 @@ class RemovePayment(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
         empty = "Select…" if len(found) > 1 else ""
-        field = Field("payments", "Payment", "choice", is_required=True, options=tuple(found), empty=empty)
+        has_offset = any(payment.offset_invoice_id for payment in record.payments)
+        hint = "An offset is removed on both invoices." if has_offset else ""
+        field = Field("payments", "Payment", "choice", hint, is_required=True, options=tuple(found), empty=empty)
         return [field] if found else []
 
     def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
