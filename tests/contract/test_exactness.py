@@ -23,6 +23,7 @@ ALLOWED = {
     "kernel/representations.py": {"float"},  # the same
     "console/pages/list_pages.py": {"float"},  # a share becomes the decimal that JSON shows
     "console/reports/figures.py": {"rounding"},  # shares
+    "console/values.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "reports/common.py": {"float"},  # the type of shares in percent
     "values/exact.py": {"division", "float"},  # shares in percent

@@ -57,8 +57,9 @@ def uses(path: Path) -> dict[str, set[str]]:
     return found
 
 
-MADE = {"console/editing/sheet.py", "kernel/routes.py"}
-"""Modules with a pattern made of the names of fields or of the declared paths, around which it repeats one class."""
+MADE = {"console/editing/lines.py", "doctor/series.py", "kernel/routes.py"}
+"""Modules with a pattern made of the names of fields, an account's pattern of numbers or the declared paths, around which
+it repeats one class."""
 
 
 def scans(path: Path) -> Iterator[Scan]:

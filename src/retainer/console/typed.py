@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
 OCCURRENCES = ("first", "second")
 """The two equal local times when clocks go back, the earlier one first."""
 WHOLE = re.compile(r"-?[0-9]{1,20}")
-HOST = re.compile(r"(?:[^\s/:@?#]+\.)+[^\s/:@?#.]{2,}(?::[0-9]+)?(?:[/?#]\S*)?")
+HOST = re.compile(r"(?:[^\s/:@?#.]+\.)+[^\s/:@?#.]{2,}(?::[0-9]+)?(?:[/?#]\S*)?")
 SYMBOLS = {"EUR": "€", "GBP": "£", "USD": "$", "PLN": "zł", "CHF": "Fr.", "JPY": "¥", "CZK": "Kč"}
 WRITTEN: dict[str, tuple[str, ...]] = {
     "%": ("percent", "Prozent"),

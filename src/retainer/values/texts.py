@@ -23,7 +23,7 @@ FORMATS = (
 )
 """The categories Cc, Cf and Cs of Unicode 16, with what is ignorable."""
 FORMATTING = re.compile(f"[{FORMATS}]")
-BLANK, UNSEEN = (re.compile(rf"[\s\u2800{others}]*") for others in (IGNORABLE, FORMATS))
+BLANK, UNSEEN = re.compile(rf"[\s\u2800{IGNORABLE}]*"), re.compile(rf"[\s\u2800{FORMATS}]*")
 
 
 class Characters(NamedTuple):

@@ -37,7 +37,7 @@ OUT_OF_REACH = (
 """Errors with a cause outside of the statement: the network, a standby, missing rights."""
 PROGRAM_LIMIT = "54"
 """The SQLSTATE class of exceeded limits, like a value too large for an index: a retry fails again."""
-OF_REFERENCE = re.compile(r"_ref_account_id_\w+_[0-9]+\W")
+OF_REFERENCE = re.compile(r"_ref_account_id_\w{1,63}_[0-9]{1,20}\W")
 """In the name of a reference between tables of an account, and that of a shard behind it."""
 ENCODING = "UTF8"
 REPLY_SECONDS = 4  # timeout of a reply of the server; then the connection is closed
