@@ -165,7 +165,7 @@ def _cut(connection: Connection, _: str) -> None:
 
 
 COMMANDS = [
-    ("doctor",), ("migrate",), ("migrate", "--plan"), ("serve", "--port", "1"), ("account", "list"),
+    ("migrate",), ("migrate", "--plan"), ("serve", "--port", "1"), ("account", "list"),
     ("monitor", "--once"),
     ("copy", "--to", "sqlite:///copied.db"), ("restore", "--check", "made.db.gz"),
 ]  # fmt: skip

@@ -58,8 +58,8 @@ def uses(path: Path) -> dict[str, set[str]]:
 
 
 MADE = {"console/editing/lines.py", "doctor/series.py", "kernel/routes.py"}
-"""Modules with a pattern made of the names of fields, an account's pattern of numbers or the declared paths, around which
-it repeats one class."""
+"""Modules with a pattern made of names of fields, a pattern of numbers or declared paths, around which it repeats one
+class."""
 
 
 def scans(path: Path) -> Iterator[Scan]:
