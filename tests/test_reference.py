@@ -23,7 +23,7 @@ from retainer.settings import Settings
 from tests.factories import Answer
 
 PAGES = pages_of(ROUTES)
-MAX_PAGE_BYTES = 140_000
+MAX_PAGE_BYTES = 150_000
 HREF = re.compile(r'(?:href|src|action)="([^"]+)"')
 ID = re.compile(r' id="([^"]+)"')
 OUTSIDE = {"https://requests.readthedocs.io", "https://www.standardwebhooks.com"}

@@ -102,7 +102,7 @@ def test_an_offset_needs_another_invoice_of_the_client_with_money_to_refund(api,
     ):
         (said,) = offset(api, unpaid, invoice).errors["record_payment.offset_invoice_id"]
         assert message in said, invoice
-    assert offset(api, owed, unpaid).errors == {"record_payment": ["Nothing is due: the invoice is paid."]}
+    assert offset(api, owed, unpaid).errors["record_payment"] == ["Nothing is due: the invoice is paid."]
     other = api.make("/invoices", client_id=owed["client_id"], **SENT)
     (said,) = offset(api, other, unpaid).errors["record_payment.offset_invoice_id"]
     assert said == f"Has no refund_due: nothing of {number} is to be refunded."

@@ -16,7 +16,7 @@ from retainer.billing.facts import Printable, load_facts, load_known_parties
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.facts import Document, Standing, StandingKind
-from retainer.schema.billing import document_versions
+from retainer.schema.billing import document_versions, invoices, quotes
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder, json_text
 
@@ -24,6 +24,8 @@ OWNERS: dict[type[Printable], str] = {Invoice: "invoice_id", CreditNote: "credit
 """The column of document_versions that names the record, by its type."""
 CHANGING = {Invoice: ("due_date", "purchase_order", "notes"), Quote: ("valid_until", "notes", "terms")}
 """The printed fields that can change after the issue, besides the contact and the title of a quote."""
+TABLES = {"invoice_id": invoices, "quote_id": quotes}
+"""The records whose papers can have several versions."""
 read_facts = decoder(Document)
 
 
@@ -90,8 +92,11 @@ def _store(tx: Tx, record: Printable, facts: Document, former: Version | None) -
         if same == former.facts:
             return
     facts = msgspec.structs.replace(facts, version=number, version_date=date, logo=None)
-    values = {OWNERS[type(record)]: record.id, "version": number, "facts": json_text(facts)}
+    owner = OWNERS[type(record)]
+    values = {owner: record.id, "version": number, "facts": json_text(facts)}
     tx.insert_counted(document_versions, values)
+    if former is not None:
+        tx.touch(TABLES[owner], record.id, "document_version")
 
 
 STANDINGS: dict[str, StandingKind] = {

@@ -80,12 +80,12 @@ def build_payment(
             text = f"The payment {earlier.reference} was already recorded. Leave record_payment out to pay the rest."
             errors.error("status", text)
         return None
+    room = offsets.room_for(errors, payment, invoice, offset)
     is_known = errors.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
-    room = offsets.room_for(errors, payment, invoice, offset)
     most = due if room is None else min(due, room)
     payment.amount = most if is_all else payment.amount
     if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
