@@ -19,7 +19,7 @@ RECORD_PAYMENT = "PATCH /invoices/{invoice_id} with `record_payment` or `record_
         ("/lines", "Did you mean /quotes/{quote_id}/lines?"),
         ("/clients/7/projects", "Did you mean /projects?"),
         ("/projects/7/time_entries", "Did you mean /time-entries?"),
-        ("/reports", "Did you mean /reports/overview?"),
+        ("/reports", "Did you mean /reports/tax?"),
         ("/quotes/7/accept", "Did you mean /quotes/7?"),
         ("/tickets/7/replies/8", "Did you mean /tickets/7/replies?"),
         ("/invoices/7/payments", "Did you mean /payments?"),
