@@ -5,11 +5,12 @@ import resource
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import httpx2
 import pytest
 import time_machine
+from testing.process import PATIENCE
 
 from retainer.events.sender import loop as sender_loop
 from retainer.outbound import client as outbound
@@ -120,24 +121,19 @@ def test_a_webhook_that_this_process_cannot_send_is_not_failing_and_is_sent_soon
 
 @any_database
 def test_a_site_that_this_process_cannot_check_is_not_down(api, site):
-    reported, limits = [], []
-    asked = threading.Event()
+    reported, limits = [], ExitStack()
+    both = threading.Barrier(2, lambda: limits.enter_context(no_files()))  # the fake site could accept no more, too
 
     def answer(link, _):
-        if not limits:
-            limits.append(no_files())
-            limits[0].__enter__()
-        asked.set()
+        both.wait(PATIENCE)
         link.sendall(b"HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n")
 
     site.answer = answer
     made, other = (api.make("/sites", url=f"{site.url}{path}")["id"] for path in ("a", "b"))
     monitor = Monitor(api.store, LOOPBACK, lambda what, error: reported.append((what, type(error))))
-    try:
+    with limits:
         monitor.run_once()
-    finally:
-        limits[0].__exit__(None, None, None)
-    assert asked.is_set()
+    assert not both.broken, "both were asked"
     for each in (made, other):
         found = api.get(f"/sites/{each}").data
         assert (found["last_checked_at"], found["last_error"]) == (None, None)
