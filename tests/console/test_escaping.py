@@ -10,11 +10,13 @@ from wsgiref.validate import WSGIWarning
 
 import pytest
 
+from retainer.errors import STATUS
 from retainer.identity import accounts
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
+from retainer.kernel import limits
 from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
@@ -99,6 +101,13 @@ def world(api: ApiClient) -> Visitor:
     return visitor
 
 
+@pytest.fixture(autouse=True)
+def unlimited(monkeypatch):
+    """A crawl asks for more pages a minute than a person may: a page that is refused for that would prove nothing."""
+    monkeypatch.setattr(limits, "PERSON_RATE_LIMIT", 100_000)
+    monkeypatch.setattr(limits, "PEOPLE_RATE_LIMIT", 100_000)
+
+
 def crawled(visitor: Visitor) -> dict[str, WebPage]:
     """All pages to which links lead from the first page and from the lists of all kinds of records; in the short tier,
     two of those whose paths differ in numbers or queries alone."""
@@ -117,6 +126,7 @@ def crawled(visitor: Visitor) -> dict[str, WebPage]:
             alike[form := re.sub(r"\d+|\?.*", "", link)] += 1
             if IS_FULL or alike[form] <= 2:
                 asked.append(link)
+    assert [path for path, page in found.items() if page.status == STATUS["rate_limited"]] == []
     return found
 
 

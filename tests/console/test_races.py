@@ -65,9 +65,11 @@ def take_the_role(tx, api):
 
 FORMS = {
     "/keys/new": {"name": "Zapier", "user_id": "1", "scopes": "clients:read"},
+    "/keys/{key}/edit": {"name": "Zapier"},
     "/keys/{key}/revoke": {"confirmation": "All"},
     "/people/new": {"name": "Mia Member", "email": "mia@north.example"},
     "/people/{user}/edit": {"name": "Max Renamed"},
+    "/settings": {"name": "North Studio"},
     "/switch": {"confirmation": "switch off"},
     "/records/{kind}/new": {"name": "Nordwind"},
     "/records/{kind}/{record}/edit": {"name": "Nordwind"},
@@ -170,7 +172,6 @@ def test_a_form_is_refused_if_a_task_that_it_names_became_anothers_while_it_wait
 SENT_TWICE = {
     **{path: FORMS[path] for path in FORMS if path != "/records/{kind}/{record}/edit"},
     "/switch": {"confirmation": "switch off"},
-    "/settings": {"name": "North Studio"},
     "/people/{user}/link": {},
     "/people/{user}/deactivate": {},
     "/webhooks/new": {"url": "https://receiver.example/hooks", "description": "Books"},

@@ -110,7 +110,9 @@ def test_a_credit_that_was_shown_without_its_effects_is_previewed_first(api, vis
     path = f"/console/records/invoices/{invoice['id']}/credit"
     with written_by_another(api):
         form = Fields(visitor.get(path).html).forms[path]
-    assert "This is what they lead to now" in visitor.post(path, form).text
+    shown = visitor.post(path, form)
+    assert "This is what the form leads to: check it, then confirm." in shown.text
+    assert "Afterwards" in shown.text
     assert api.get("/credit-notes").data == []
 
 
