@@ -3,6 +3,7 @@
 import pytest
 
 from retainer.identity.people import users
+from retainer.kernel import limits
 from tests.console.visitor import HASH, Visitor, admin_of
 from tests.factories import ApiClient
 from tests.quick_hashes import hash_quickly
@@ -33,3 +34,10 @@ def person(api):
         return visitor
 
     return sign_in
+
+
+@pytest.fixture
+def unlimited(monkeypatch):
+    """A test that asks for more pages a minute than a person may: pages refused for that would prove nothing."""
+    monkeypatch.setattr(limits, "PERSON_RATE_LIMIT", 100_000)
+    monkeypatch.setattr(limits, "PEOPLE_RATE_LIMIT", 100_000)

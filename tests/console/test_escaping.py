@@ -16,7 +16,6 @@ from retainer.identity.keys import keys
 from retainer.identity.keys.keys import KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
-from retainer.kernel import limits
 from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
@@ -27,7 +26,7 @@ from tests.databases import any_database
 from tests.factories import ApiClient
 from tests.length import IS_FULL, only_full
 
-pytestmark = any_database
+pytestmark = [any_database, pytest.mark.usefixtures("unlimited")]
 EVIL = """x'"><zz>&zz;"""
 """As part of a page it would end an attribute, be an element, or be read as a character."""
 TRACES = ("x'", 'x&#39;"', "<zz", "&zz;", "&amp;amp;", "&amp;#3", "UNSET")
@@ -99,13 +98,6 @@ def world(api: ApiClient) -> Visitor:
     form = {"email": "x'&zz@north.example", "password": PASSWORD}
     assert Visitor(api.app).post("/console/sign-in", form, HTTP_USER_AGENT=EVIL).status == 303
     return visitor
-
-
-@pytest.fixture(autouse=True)
-def unlimited(monkeypatch):
-    """A crawl asks for more pages a minute than a person may: a page that is refused for that would prove nothing."""
-    monkeypatch.setattr(limits, "PERSON_RATE_LIMIT", 100_000)
-    monkeypatch.setattr(limits, "PEOPLE_RATE_LIMIT", 100_000)
 
 
 def crawled(visitor: Visitor) -> dict[str, WebPage]:

@@ -47,6 +47,7 @@ REPEATED = {"name", "vendor"}
 """Filters of free text, whose commas are their own."""
 
 
+pytestmark = pytest.mark.usefixtures("unlimited")
 agency = test_filters.agency
 
 
@@ -168,7 +169,9 @@ def test_the_form_of_a_list_says_what_was_asked_for(agency, frozen, operation):
     assert parameters(operation.query).keys() - references - {"ticket_id"} <= controls
     for name in controls - {"sort", "q"}:
         query = agency.lists[operation].complete({name: str(agency.lists[operation].tried(name, Random(1))[0])})
-        (again,) = visitor.get(f"/console/records/{kind}?{sent(query)}").all("main")
+        page = visitor.get(f"/console/records/{kind}?{sent(query)}")
+        assert page.status == 200, query
+        (again,) = page.all("main")
         assert "Clear" in [link.text for link in again.all("a", href=f"/console/records/{kind}")]
         chosen = [
             option for each in again.all("select", name=name) for option in each.all("option") if "selected" in option
