@@ -97,7 +97,7 @@ def find(tx: Tx, event_days: int) -> Iterator[Finding]:
     if walk.oldest > 1 and created > instant_after(tx.now, -timedelta(days=event_days)):
         kept = f"and the account is younger than RETAINER_EVENT_DAYS={event_days}"
         yield Finding(f"Events 1 to {walk.oldest - 1} are missing, {kept}.")
-    yield from _unannounced(tx, walk)
+    yield from _unannounced(tx, walk, max(walk.oldest_at, instant_after(tx.now, -timedelta(days=event_days))))
     for webhook_id, position in stream_rows(tx, webhooks, "position"):
         if position > walk.newest:
             what = f"It has taken event {position}, but the newest one is {walk.newest}."
@@ -119,11 +119,11 @@ def _compare(tx: Tx, table: Table, expected: dict[int, bool], statuses: dict[int
             yield Finding(what, f"{kind} {record_id}")
 
 
-def _unannounced(tx: Tx, walk: Walk) -> Iterator[Finding]:
-    """Yield records that were created after the oldest event, and have none."""
+def _unannounced(tx: Tx, walk: Walk, moment: str) -> Iterator[Finding]:
+    """Yield records that were created after a moment since which all events are kept, and have none."""
     for resource, table in ANNOUNCED.items():
         last, kind = 0, singular(table)
-        while rows := tx.all(_created_after(table), moment=walk.oldest_at, after=last, size=CHUNK):
+        while rows := tx.all(_created_after(table), moment=moment, after=last, size=CHUNK):
             for (record_id,) in rows:
                 if record_id not in walk.seen[resource]:
                     yield Finding("It was created without an event.", f"{kind} {record_id}")
