@@ -10,7 +10,6 @@ from msgspec import Meta
 from sqlalchemy import bindparam, select
 
 from retainer.billing import papers
-from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.facts import Printable, load_facts
 from retainer.billing.quotes.types import Quote
 from retainer.documents.einvoice import build_einvoice, missing_facts
@@ -103,7 +102,7 @@ def file_name(document: Document, suffix: str) -> str:
 def prepare(suffix: str, tx: Tx, record: Printable, query: Query | None = None) -> Pending:
     """Return the file of a record that was read. Raises `validation_failed` for a version that it does not have."""
     wanted = query.version if isinstance(query, DocumentQuery) else None
-    is_issued = isinstance(record, CreditNote) or record.status != "draft"
+    is_issued = papers.is_issued(record)
     version = papers.load_version(tx, record, wanted) if is_issued else None
     if version is None and wanted not in {None, 1 if is_issued else None}:
         raise invalid({"version": ["Is no version of this document. Its document_version is the newest."]})

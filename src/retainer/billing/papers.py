@@ -43,6 +43,10 @@ NEWEST = {owner: _select(owner).order_by(document_versions.c.version.desc()).lim
 CHOSEN = {owner: _select(owner).where(document_versions.c.version == bindparam("version")) for owner in OWNERS.values()}
 
 
+def is_issued(record: Printable) -> bool:
+    return isinstance(record, CreditNote) or record.status != "draft"
+
+
 def load_version(tx: Tx, record: Printable, number: int | None = None) -> Version | None:
     """Return a version of an issued document, by default the newest; None if there is none."""
     owner = OWNERS[type(record)]
@@ -52,8 +56,7 @@ def load_version(tx: Tx, record: Printable, number: int | None = None) -> Versio
 
 def load_paper(tx: Tx, record: Printable) -> Document:
     """Return what the newest paper of a record says: of an issued one what is stored, of a draft what applies now."""
-    is_issued = isinstance(record, CreditNote) or record.status != "draft"
-    version = load_version(tx, record) if is_issued else None
+    version = load_version(tx, record) if is_issued(record) else None
     return load_facts(tx, record) if version is None else version.facts
 
 
