@@ -59,7 +59,7 @@ lint: $(DEVELOP)
 	$(BIN)/ruff check .
 
 types: $(DEVELOP)
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir=/dev/null  # as on a clean clone: a cache once hid an error
 
 coverage: $(DEVELOP) browser deploy
 	$(BIN)/coverage erase

@@ -32,7 +32,7 @@ FROM pictures, (SELECT min(created_at) AS created_at FROM accounts)
 def bulky(folder: Path) -> None:
     """Make a database take a second to compress: it has logos that hardly get shorter."""
     with opened(database(folder)) as store:
-        connection = store.engine.connection()
+        connection: Any = store.engine.connection()
         connection.create_function("digest", 1, lambda content: hashlib.sha256(content).hexdigest())
         connection.execute(BULK)
         store.engine.give_back(connection)
