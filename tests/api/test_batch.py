@@ -4,6 +4,7 @@ import pytest
 from tests.databases import each_database
 
 from retainer.kernel import batch
+from retainer.kernel.idempotency import Attempt
 from retainer.kernel.limits import SlidingWindow
 
 CREATE = {"method": "POST", "path": "/clients", "body": {"name": "Nordwind"}}
@@ -179,12 +180,44 @@ def test_a_batch_takes_the_idempotency_keys_of_any_write_and_refuses_others(api,
     assert count_clients(api) == 1
 
 
-@pytest.mark.parametrize("own", ["k/0", "k0", "k-0", "k:0", "k"])
+@pytest.mark.parametrize("own", ["k/0", "k0", "k-0", "k:0"])
 def test_the_keys_of_operations_are_no_keys_of_callers(api, own):
     assert statuses(send(api, CREATE, headers={"Idempotency-Key": "k"})) == [201]
     answer = api.post(CREATE["path"], CREATE["body"], headers={"Idempotency-Key": own})
     assert (answer.status, "idempotency-replayed" in answer.headers) == (201, False)
     assert count_clients(api) == 2
+
+
+@each_database
+@pytest.mark.parametrize("operation", [CREATE, REFUSED, {"method": "GET", "path": "/clients"}])
+def test_a_key_that_a_batch_has_used_is_refused_for_any_other_request(api, operation):
+    headers = {"Idempotency-Key": "import-2026-11"}
+    first = statuses(send(api, operation, headers=headers))
+    others = [
+        api.post("/clients", CREATE["body"], headers=headers),
+        api.post("/batch", {"operations": [operation]}, headers=headers),
+        send(api, CREATE, CREATE, headers=headers),
+        send(api, CREATE, atomic=True, headers=headers),
+    ]
+    assert [(each.status, each.code) for each in others] == [(422, "idempotency_key_reused")] * 4
+    assert statuses(send(api, operation, headers=headers)) == first, "the batch itself can be sent again"
+    assert count_clients(api) == first.count(201)
+
+
+@each_database
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_key_that_another_request_has_used_is_refused_for_a_batch(api, atomic):
+    headers = {"Idempotency-Key": "import-2026-11"}
+    assert api.post("/clients", CREATE["body"], headers=headers).status == 201
+    refused = send(api, CREATE, atomic=atomic, headers=headers)
+    assert (refused.status, refused.code, count_clients(api)) == (422, "idempotency_key_reused", 1)
+
+
+def test_a_batch_that_is_sent_again_while_it_runs_is_told_to_wait(api):
+    with Attempt(api.app.pipeline.running, api.key_id, "k", "fingerprint"):
+        waiting = send(api, CREATE, headers={"Idempotency-Key": "k"})
+    assert (waiting.status, waiting.code, count_clients(api)) == (409, "idempotency_in_progress", 0)
+    assert statuses(send(api, CREATE, headers={"Idempotency-Key": "k"})) == [201]
 
 
 @each_database

@@ -5,7 +5,8 @@ operation succeeds or fails by itself, and the response has a status for each. W
 one transaction, or none.
 
 With an `Idempotency-Key`, a batch can be sent again safely: an operation that was performed answers as it did before.
-The stored response to an atomic batch counts as one request. Operations run in the order of the list.
+The key is that of the batch: another batch, or another request, with it is refused. The stored response to an atomic
+batch counts as one request. Operations run in the order of the list.
 """
 
 from retainer.kernel.batch import Batch, BatchResults, Performer

@@ -132,7 +132,7 @@ def perform_apart(
     """Perform each operation like a request of its own, in order; return the responses.
 
     With an Idempotency-Key, each write has the key and its position as its own, so that a repeated batch continues
-    where the first one ended. Raises `bad_request` for a malformed key.
+    where the first one ended.
     """
     key, end, room = read_key(outer), time.monotonic() + RUN_SECONDS, MAX_RESPONSE_BYTES
     results = []

@@ -76,6 +76,10 @@ class Attempt:
         tx.run(STORE, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
         return response
 
+    def take(self, tx: Tx) -> Response:
+        """Store that the key is taken: another request with it is refused, and the same one continues."""
+        return self.run_or_replay(tx, lambda: Response(200, []))
+
     def replay(self, tx: Tx) -> Response | None:
         """Return the stored response; None without one. Raises `idempotency_key_reused`."""
         since = as_instant(datetime.fromisoformat(tx.now) - RETENTION)

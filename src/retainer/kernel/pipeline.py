@@ -99,37 +99,36 @@ class Pipeline:
         request, operation = call.request, call.operation
         if not operation.writes:
             return self.follow(call) if operation.followed else self.read(call)
-        body = request.body
-        call.read(body)
-        if operation.batched and call.sent:
-            sent_batch = batches.read_batch(call.sent, self.routes.is_batch)
-            if not sent_batch.atomic:
-                performer = partial(batches.perform_apart, request, self.answer, refuse)
-                response = reply(operation, operation.handler(sent_batch, performer), request)
-                call.allowance = self.hit(call.caller, 0)
-                return response
-            call.perform = partial(self.perform_together, call)
-            call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
-        content = call.sent.fields if call.sent and not call.sent.refusal else body
+        call.read(request.body)
+        batch = batches.read_batch(call.sent, self.routes.is_batch) if operation.batched and call.sent else None
+        content = call.sent.fields if call.sent and not call.sent.refusal else request.body
         attempt = idempotency.read_attempt(request, call.caller.key_id, content, self.running)
         with attempt or NO_ATTEMPT:
-            if call.perform:
-                stored = self.replay(call, attempt, sent_batch) if attempt else None
+            if batch is not None and not batch.atomic:
+                return self.perform_apart(call, attempt, batch)
+            if batch is not None:
+                stored = self.replay(call, attempt, batch) if attempt else None
                 if stored is not None:
                     return stored
-                call.allowance = self.hit(call.caller, len(sent_batch.operations))  # each counts as a request, or none
+                call.perform = partial(self.perform_together, call)
+                call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
+                call.allowance = self.hit(call.caller, len(batch.operations))  # each counts as a request, or none
                 call.allowance.admit()
-            began = time.monotonic()
-            for turn in range(RETRIES):
-                try:
-                    return self.write(call, attempt, may_repeat=turn == 0)
-                except ActorChanged:
-                    call.caller = self.caller_now(call)
-                except TransientConflict:
-                    if time.monotonic() - began > RETRY_SECONDS:
-                        raise
-                call.read(body)  # rules may have changed the fields
-            return self.write(call, attempt, may_repeat=False)
+            if attempt is None:
+                return self.write(call, lambda tx: run(tx, call))
+            return self.write(call, lambda tx: attempt.run_or_replay(tx, lambda: run(tx, call)))
+
+    def perform_apart(self, call: Call, attempt: idempotency.Attempt | None, batch: Batch) -> Response:
+        """Perform each operation of a batch like a request of its own. Raises `idempotency_key_reused`.
+
+        The batch takes its key first, so that no other request can have it; the same batch continues.
+        """
+        if attempt:
+            self.write(call, attempt.take)
+        performer = partial(batches.perform_apart, call.request, self.answer, refuse)
+        response = reply(call.operation, call.operation.handler(batch, performer), call.request)
+        call.allowance = self.hit(call.caller, 0)
+        return response
 
     def replay(self, call: Call, attempt: idempotency.Attempt, batch: Batch) -> Response | None:
         """Return the stored response to an atomic batch, which is not charged and does not wait for its turn.
@@ -204,11 +203,24 @@ class Pipeline:
         caller.require_scope(call.operation.scope)
         return caller
 
-    def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
-        """Run a writing operation in one transaction. Raises TransientConflict if a retry may succeed."""
+    def write(self, call: Call, work: Callable[[Tx], Response]) -> Response:
+        """Do the work of a writing operation in one transaction; again if a conflict has undone it."""
+        began = time.monotonic()
+        for turn in range(RETRIES):
+            try:
+                return self.write_once(call, work, may_repeat=turn == 0)
+            except ActorChanged:
+                call.caller = self.caller_now(call)
+            except TransientConflict:
+                if time.monotonic() - began > RETRY_SECONDS:
+                    raise
+            call.read(call.request.body)  # rules may have changed the fields
+        return self.write_once(call, work, may_repeat=False)
+
+    def write_once(self, call: Call, work: Callable[[Tx], Response], *, may_repeat: bool) -> Response:
         with self.store.begin(call.caller, write=True, may_repeat=may_repeat, seconds=call.seconds) as tx:
             tx.request_id = call.request.id
-            return attempt.run_or_replay(tx, lambda: run(tx, call)) if attempt else run(tx, call)
+            return work(tx)
 
 
 def prepare(request: Request, caller: Caller, allowance: Allowance, operation: Operation, ids: dict[str, str]) -> Call:
