@@ -8,9 +8,9 @@ import time_machine
 from testing.agencies import new_store, open_app
 
 from retainer import demo
-from retainer.fairness import Places
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import key_list
+from retainer.outbound.leases import Places
 from retainer.schema.migrations import migrate
 from retainer.sites.monitor import schedule
 from retainer.traffic import counts

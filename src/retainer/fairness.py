@@ -1,11 +1,8 @@
-"""Fairness: semaphores and places that accounts share, so that none waits long for another."""
+"""Fairness: semaphores that accounts share, so that none waits long for another."""
 
 import threading
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
-
-import msgspec
+from collections import OrderedDict, deque
+from collections.abc import Hashable
 
 
 class Waiter:
@@ -103,51 +100,3 @@ class FairSemaphore:
         self._remove(newest)
         newest.decided.release()
         return True
-
-
-class Leased(msgspec.Struct):
-    """Work that was due at a time, and that no other process does until its lease ends."""
-
-    leased_until: str
-    account_id: int
-    id: int
-    due_at: str
-
-
-Work = TypeVar("Work", bound=Leased)
-
-
-class Places:
-    """The places of a background loop, and who holds them.
-
-    An account always gets one place, so it never waits for another account. Of the `total` of further places it gets
-    one only while it holds fewer than are free (dynamic thresholds; Choudhury and Hahne, 1998): a single account at
-    most half of them, two in the long run a third each.
-    """
-
-    def __init__(self, total: int, held: Iterable[int]) -> None:
-        self.total = total
-        self._held = Counter(held)
-        self._free = total - sum(count - 1 for count in self._held.values())
-
-    @property
-    def sated(self) -> str:
-        """Return the accounts that get no further place now, as JSON."""
-        return msgspec.json.encode([account_id for account_id in self._held if not self._has_room(account_id)]).decode()
-
-    def fill(self, find: Callable[[], Iterable[Work]], lease: Callable[[Work], bool]) -> list[Work]:
-        """Return what could be leased; `find` returns work of accounts that are not sated, the oldest first."""
-        leased: list[Work] = []
-        is_filling = True
-        while is_filling:
-            is_filling = False
-            for work in find():
-                if self._has_room(work.account_id) and lease(work):
-                    leased.append(work)
-                    self._free -= self._held[work.account_id] > 0
-                    self._held[work.account_id] += 1
-                    is_filling = True
-        return leased
-
-    def _has_room(self, account_id: int) -> bool:
-        return self._held[account_id] - 1 < self._free

@@ -10,7 +10,7 @@ from tests.contract.cases import statements_of
 from tests.databases import any_database, each_database, only_sqlite
 from tests.factories import ApiClient
 
-from retainer.fairness import Places
+from retainer.outbound.leases import Places
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 

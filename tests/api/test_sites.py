@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from retainer.fairness import Places
+from retainer.outbound.leases import Places
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 from datetime import timedelta
 
-from retainer.fairness import Leased
+from retainer.outbound.leases import Leased
 from retainer.outbound.loop import BackgroundLoop
 from retainer.store.engines import connect
 from retainer.store.tx import Store
@@ -14,7 +14,7 @@ TASK = Leased("", 1, 1, "")
 class Searching(BackgroundLoop):
     """A loop that stops in its third turn, and counts its searches as done."""
 
-    name, task, host, places = "searching", "searching", "host", 1
+    name, task, places = "searching", "searching", 1
     lease = timedelta()
     found, turns = (), 0
 
@@ -35,7 +35,7 @@ class Searching(BackgroundLoop):
             self.stopped.set()
         await super()._turn(*values, **options)
 
-    async def serve(self, client, work):
+    async def serve(self, work):
         pass
 
 
@@ -44,7 +44,7 @@ def searches(url, *found):
         raise error
 
     with closing(connect(url)) as engine:
-        loop = Searching(Store(engine), (), fail)
+        loop = Searching(Store(engine), fail)
         loop.found = found
         loop.run()
         return loop.done

@@ -14,8 +14,8 @@ from retainer.console.pages import record_pages
 from retainer.console.reports.figures import DASH
 from retainer.console.values import as_columns
 from retainer.console.words import MINUS
-from retainer.fairness import Places
 from retainer.kernel.query import parameters
+from retainer.outbound.leases import Places
 from retainer.schema.sites import site_hours, site_incidents
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult

@@ -88,7 +88,7 @@ UNSCOPED = {
     "identity/actors.py",
     "identity/people/sessions.py",
     "identity/sign_in/sign_in.py",
-    "outbound/loop.py",
+    "outbound/leases.py",
     "outbound/pause.py",
     "backup/embedded.py",
     "server/monitoring/housekeeping.py",

@@ -9,9 +9,9 @@ from ipaddress import IPv4Address, ip_address, ip_network
 import pytest
 from testing.ports import free_port
 
-from retainer.fairness import Places
 from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
+from retainer.outbound.leases import Places
 from retainer.sites.monitor import probe, schedule
 from retainer.sites.monitor.schedule import CheckResult
 from tests.length import TURN, first, sampled

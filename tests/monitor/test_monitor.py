@@ -13,11 +13,11 @@ import time_machine
 from testing.process import PATIENCE, until
 
 from retainer.cli.accounts import resume
-from retainer.fairness import Places
 from retainer.identity import closing
 from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
+from retainer.outbound.leases import Places
 from retainer.sites import uptime
 from retainer.sites.monitor import probe, schedule
 from retainer.sites.monitor.probe import Monitor

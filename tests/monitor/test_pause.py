@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from retainer.cli.accounts import resume
-from retainer.fairness import Places
 from retainer.identity import closing
 from retainer.outbound import pause
+from retainer.outbound.leases import Places
 from retainer.outbound.pause import MONITOR
 from retainer.sites.monitor import schedule
 from retainer.sites.uptime import suspend_all

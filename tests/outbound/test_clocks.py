@@ -10,8 +10,8 @@ from testing.process import until
 
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender import schedule as sender_schedule
-from retainer.fairness import Places
 from retainer.outbound import pause
+from retainer.outbound.leases import Places
 from retainer.sites import uptime
 from retainer.sites.monitor import probe as monitor_probe
 from retainer.sites.monitor import schedule as monitor_schedule

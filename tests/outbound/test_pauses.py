@@ -13,16 +13,16 @@ FAILS, WORKS = True, False
 class Loop(BackgroundLoop):
     """Takes its turns on a clock of its own, which goes on while it sleeps; each turn fails, or not, as it is told."""
 
-    name, task, host = "loop", "taking turns", "A host"
+    name, task = "loop", "taking turns"
     leases = None
 
     def __init__(self, api, script):
-        super().__init__(api.store, (), lambda *_: None)
+        super().__init__(api.store, lambda *_: None)
         self.script, self.now, self.turns = list(script), 0.0, []
 
     def refresh(self): ...
 
-    async def serve(self, client, work): ...
+    async def serve(self, work): ...
 
     async def _turn(self, *_, once):  # noqa: ARG002
         self.turns.append(self.now)

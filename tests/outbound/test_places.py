@@ -13,8 +13,8 @@ from testing.process import until
 
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender.loop import Sender
-from retainer.fairness import Places
 from retainer.outbound import loop, names
+from retainer.outbound.leases import Places
 from retainer.server.renderers import Pool
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.probe import Monitor

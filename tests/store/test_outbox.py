@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, insert, literal, select, text, update
 
 from retainer.crm.clients import Client
 from retainer.crm.tags import Tag
-from retainer.fairness import Places
+from retainer.outbound.leases import Places
 from retainer.schema.crm import clients, tags
 from retainer.server.monitoring import housekeeping
 from retainer.sites.monitor import schedule

@@ -17,9 +17,9 @@ from retainer.cli.accounts import resume
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
-from retainer.fairness import Places
 from retainer.identity import closing
 from retainer.outbound import client, pause
+from retainer.outbound.leases import Places
 from retainer.server.monitoring import housekeeping
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
@@ -443,7 +443,7 @@ def test_a_pause_is_no_time_in_which_a_receiver_fails(api, hooked, clock, is_of_
         api.patch(hook.path, {"status": "active"})
     assert hook.send() == 1
     assert hook.read()["status"] == "active"
-    assert hook.deliveries()[0]["next_attempt_at"] == as_instant(datetime.now(UTC) + schedule.PAUSES[0])
+    assert hook.deliveries()[0]["next_attempt_at"] == as_instant(datetime.now(UTC) + schedule.RETRIES.pauses[0])
 
 
 @slow_on_each

@@ -11,10 +11,10 @@ from retainer.app import ROUTES
 from retainer.events.sender.batch import Outcome, load_batch
 from retainer.events.sender.loop import Sender
 from retainer.events.sender.results import save_results
-from retainer.fairness import Places
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import Key
 from retainer.kernel.resource import Operation
+from retainer.outbound.leases import Places
 from retainer.schema.identity import api_keys
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.tables import events

@@ -1,4 +1,4 @@
-"""Background loops: work that a process leases, with places that accounts share, in a thread of its own."""
+"""Background loops: work that a process leases, in a thread of its own."""
 
 import asyncio
 import math
@@ -6,21 +6,16 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
-
-from sqlalchemy import Column, ColumnElement, Table, bindparam, select
+from typing import ClassVar, Generic, TypeVar
 
 from retainer.background import MAX_PAUSE, Background, Chore, Report
-from retainer.fairness import Places, Work
 from retainer.outbound.client import GuardedClient, Overloaded
+from retainer.outbound.leases import Leases, Places, Work
 from retainer.settings import Network
-from retainer.store.announcements import maintaining
-from retainer.store.engines.sql import INTEGER, listed
-from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
-from retainer.values.exact import instant_after
 
 TICK_SECONDS = 0.5
 CLUSTER_SECONDS = 2
@@ -34,61 +29,23 @@ DRAIN_SECONDS = 5
 T = TypeVar("T")
 
 
-class Leases(Generic[Work]):
-    """The rows of a table that have work while `is_due`: a process leases them, so that no other one works on them.
-
-    A lease moves the `time` of a row, unless another process has moved it. If the process dies, the row is due again
-    when the lease ends.
-    """
-
-    def __init__(self, work: type[Work], table: Table, time: Column[Any], is_due: ColumnElement[bool]) -> None:
-        self.work = work
-        columns = [time if name == "due_at" else table.c[name] for name in work.__struct_fields__[1:]]
-        self.due = (
-            select(*columns)
-            .where(is_due, table.c.account_id.not_in(listed("sated", INTEGER)))
-            .order_by(time)
-            .limit(bindparam("limit"))
-        )
-        """The work that has waited longest; without that of sated accounts."""
-        this = (table.c.account_id == bindparam("account"), table.c.id == bindparam("id"), time == bindparam("seen"))
-        self.lease = maintaining(table, *this, values={time.name: bindparam("until")})
-
-    def claim(self, store: Store, places: Places, length: timedelta) -> list[Work]:
-        def find(tx: Transaction, limit: int) -> list[Work]:
-            until = instant_after(tx.now, length)
-            return [self.work(until, *row) for row in tx.all(self.due, limit=limit, sated=places.sated)]
-
-        def lease(work: Work) -> bool:
-            values = {"account": work.account_id, "id": work.id, "seen": work.due_at, "until": work.leased_until}
-            return tx.change(self.lease, **values) > 0
-
-        with store.unscoped() as tx:  # most searches find nothing, and need no lock
-            if not find(tx, 1):
-                return []
-        with store.unscoped(write=True) as tx:
-            return places.fill(lambda: find(tx, places.total), lease)
-
-
 class BackgroundLoop(Background, ABC, Generic[Work]):
     """Leases what is due and does it, until it is stopped. What fails is due again when its lease ends."""
 
     name: ClassVar[str]
     task: ClassVar[str]
     """What the loop does, for the log."""
-    host: ClassVar[str]
-    """What the hosts of its requests are called in messages to tenants."""
     places: ClassVar[int]
     """Places that accounts share, in addition to one of each."""
     leases: Leases[Work]
     lease: ClassVar[timedelta]
     """How long work is leased: longer than it can take."""
 
-    def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
+    def __init__(self, store: Store, report: Report) -> None:
         super().__init__(
             self.name, report, [Chore(self.task, 0, lambda: asyncio.run(self._run(once=False)))], STOP_SECONDS
         )
-        self.store, self.allowed = store, allowed
+        self.store = store
         self.done = 0
         self._refresh_at = self._search_at = self._told_at = -math.inf
         self._database = ThreadPoolExecutor(1, f"{self.name}-database")  # one thread: one connection
@@ -103,17 +60,21 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
         """Correct what time has changed; called at the start and every REFRESH_SECONDS, in the database's thread."""
 
     @abstractmethod
-    async def serve(self, client: GuardedClient, work: Work) -> None:
+    async def serve(self, work: Work) -> None:
         """Do what was leased."""
+
+    def equipped(self) -> AbstractAsyncContextManager[object]:
+        """Return what is open while the loop runs."""
+        return nullcontext()
 
     async def _run(self, *, once: bool) -> None:
         running: dict[asyncio.Task[None], int] = {}
         failures, next_turn = 0, -math.inf
-        async with GuardedClient(self.allowed, self.host) as client:
+        async with self.equipped():
             while not self.stopped.is_set():
                 if time.monotonic() >= next_turn:
                     try:
-                        await self._turn(client, running, once=once)
+                        await self._turn(running, once=once)
                         failures = 0
                     except Exception as error:  # noqa: BLE001  # the work that has begun goes on
                         self.report(self.task, error)
@@ -128,7 +89,7 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
                     task.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
 
-    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, once: bool) -> None:
+    async def _turn(self, running: dict[asyncio.Task[None], int], *, once: bool) -> None:
         for task in [task for task in running if task.done()]:
             del running[task]
         if time.monotonic() >= self._refresh_at:
@@ -136,7 +97,7 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
             await self.in_database(self.refresh)
         if once or time.monotonic() >= self._search_at:
             for work in await self.in_database(partial(self._search, Places(self.places, running.values()))):
-                running[asyncio.create_task(self._try(client, work))] = work.account_id
+                running[asyncio.create_task(self._try(work))] = work.account_id
 
     def _search(self, places: Places) -> list[Work]:
         found = self.leases.claim(self.store, places, self.lease)
@@ -144,9 +105,9 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
             self._search_at = time.monotonic() + CLUSTER_SECONDS
         return found
 
-    async def _try(self, client: GuardedClient, work: Work) -> None:
+    async def _try(self, work: Work) -> None:
         try:
-            await self.serve(client, work)
+            await self.serve(work)
         except Overloaded as error:
             if time.monotonic() >= self._told_at + REFRESH_SECONDS:  # it concerns all work alike
                 self._told_at = time.monotonic()
@@ -156,3 +117,18 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
 
     async def in_database(self, action: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._database, action)
+
+
+class RequestLoop(BackgroundLoop[Work], ABC):
+    """A background loop whose work is requests to addresses that tenants have entered."""
+
+    host: ClassVar[str]
+    """What the hosts of its requests are called in messages to tenants."""
+
+    def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
+        super().__init__(store, report)
+        self.allowed = allowed
+
+    def equipped(self) -> GuardedClient:
+        self.client = GuardedClient(self.allowed, self.host)  # of the event loop that now runs
+        return self.client

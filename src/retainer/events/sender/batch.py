@@ -12,8 +12,8 @@ from retainer import __version__
 from retainer.events.deliveries import MAX_PENDING, TEST
 from retainer.events.events import POSITIONS, SHOWN, Event, event_of, load_after
 from retainer.events.webhooks import Webhook, former_secrets, types_of
-from retainer.fairness import Leased
 from retainer.identity.actors import operator_of
+from retainer.outbound.leases import Leased
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import is_listed

@@ -13,9 +13,9 @@ from retainer.events.sender import schedule
 from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import instant_of_retry
-from retainer.fairness import Leased
 from retainer.outbound.client import Failed, GuardedClient, read_start
-from retainer.outbound.loop import BackgroundLoop
+from retainer.outbound.leases import Leased
+from retainer.outbound.loop import RequestLoop
 from retainer.settings import Network
 from retainer.store.tx import Store
 from retainer.values.exact import utcnow
@@ -31,7 +31,7 @@ MAX_BODY = 1024
 ANSWERED = "The receiver answered {}."
 
 
-class Sender(BackgroundLoop[Leased]):
+class Sender(RequestLoop[Leased]):
     """Sends the events of all accounts; `notify` is called with what the operator should know."""
 
     name, task, host = "webhooks", "sending webhooks", "receiver"
@@ -48,20 +48,20 @@ class Sender(BackgroundLoop[Leased]):
     def refresh(self) -> None:
         schedule.set_back(self.store, self.lease)
 
-    async def serve(self, client: GuardedClient, work: Leased) -> None:
+    async def serve(self, work: Leased) -> None:
         """Give a webhook its turn; what has been sent is saved even if the turn is cancelled."""
         batch = await self.in_database(partial(load_batch, self.store, work, self.base_url))
         if batch is None:
             return
         try:
-            await self._send(client, batch)
+            await self._send(batch)
         finally:
             tried, messages = await self.in_database(partial(save_results, self.store, work, batch))
             self.done += tried
             for message in messages:
                 self.notify(message)
 
-    async def _send(self, client: GuardedClient, batch: DeliveryBatch) -> None:
+    async def _send(self, batch: DeliveryBatch) -> None:
         until, free = time.monotonic() + TURN_SECONDS, asyncio.Semaphore(REQUESTS)
 
         async def send_group(group: list[DeliveryAttempt]) -> None:
@@ -70,7 +70,7 @@ class Sender(BackgroundLoop[Leased]):
                     if time.monotonic() >= until or self.stopped.is_set():
                         return
                     try:
-                        attempt.outcome = await _attempt(client, batch, attempt)
+                        attempt.outcome = await _attempt(self.client, batch, attempt)
                     except Exception as error:  # noqa: BLE001  # of this process: the receiver is not to blame
                         if not batch.needs_rest:
                             self.report(f"sending event {attempt.event_id} to webhook {batch.webhook.id}", error)

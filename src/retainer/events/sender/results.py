@@ -6,11 +6,11 @@ from datetime import timedelta
 from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
-from retainer.events.sender.schedule import next_attempt, postponed
+from retainer.events.sender.schedule import RETRIES, postponed
 from retainer.events.webhooks import HOLD, Webhook, target
-from retainer.fairness import Leased
 from retainer.identity import audit
 from retainer.identity.actors import operator_of
+from retainer.outbound.leases import Leased
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
 from retainer.store.tables import NOW
@@ -109,7 +109,7 @@ def _results(group: list[DeliveryAttempt], now: str) -> Iterator[tuple[DeliveryA
 def _outcome_columns(attempt: DeliveryAttempt, outcome: Outcome, now: str) -> Columns:
     failing_since = None if outcome.error is None else attempt.failing_since or now
     is_pending = failing_since is not None and not (attempt.is_test or outcome.is_final)
-    due_at = next_attempt(failing_since, now) or now if failing_since and is_pending else None
+    due_at = RETRIES.next_attempt(failing_since, now) or now if failing_since and is_pending else None
     return {
         "status": "pending" if is_pending else "delivered" if outcome.error is None else "failed",
         "attempts": attempt.attempts + (not outcome.is_final),
@@ -143,7 +143,7 @@ def _end(tx: Tx, webhook: Webhook, failures: list[DeliveryAttempt]) -> list[str]
     since = [attempt.failing_since for attempt in failures if attempt.failing_since]
     if any(outcome.status == GONE for outcome in outcomes):
         status, reason = "disabled", DISABLED
-    elif any(next_attempt(each, tx.now) is None for each in since):
+    elif any(RETRIES.next_attempt(each, tx.now) is None for each in since):
         status, reason = "paused", GAVE_UP.format(outcomes[-1].error)
     else:
         return []

@@ -6,15 +6,14 @@ A webhook has one sender at a time. What a sender had sent without saving when i
 import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from itertools import accumulate
 
 from sqlalchemy import Update, and_, bindparam, case, func, or_, select, union, update
 
 from retainer.events.deliveries import MAX_PENDING
-from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts
-from retainer.outbound.loop import Leases
+from retainer.outbound.leases import Leased, Leases
 from retainer.outbound.pause import WEBHOOKS
+from retainer.outbound.retries import Retries
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tables import NOW, events
@@ -22,21 +21,16 @@ from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import CLOCK_DIFFERENCE, as_instant, instant_after, utcnow
 
-PAUSES = (
+RETRIES = Retries(
     *(timedelta(seconds=5), timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
     *(timedelta(hours=1), timedelta(hours=3)),
     *(timedelta(hours=6),) * 11,
+    give_up=timedelta(days=3),
 )
-"""Pauses between the attempts to send an event."""
-GIVE_UP = timedelta(days=3)
-"""How long a receiver may fail before its webhook is paused; the last attempt comes then."""
+"""When an event is sent again. The last attempt comes after three days, and its failure pauses the webhook."""
 MAX_POSTPONED = timedelta(hours=2)
 """By how much a receiver can put an attempt off with `Retry-After`."""
 SECONDS = re.compile("[0-9]{1,8}")
-OFFSETS = (*accumulate(PAUSES), GIVE_UP)
-"""When an event is sent again, counted from its first failure."""
-
-
 OF_ACCOUNT = select(events.c.id).where(events.c.account_id == webhooks.c.account_id).limit(1).correlate(webhooks)
 NEWEST_OF_ACCOUNT = OF_ACCOUNT.order_by(events.c.id.desc()).scalar_subquery()
 FIRST_NEW = OF_ACCOUNT.where(events.c.id > webhooks.c.position).order_by(events.c.id).with_only_columns(events.c.at)
@@ -112,9 +106,3 @@ def instant_of_retry(header: str, now: str) -> str | None:
 def postponed(due_at: str, retry_at: str | None) -> str:
     """Return when an attempt is due whose receiver asks for another time: that time, if it is soon after."""
     return max(due_at, min(retry_at or due_at, instant_after(due_at, MAX_POSTPONED)))
-
-
-def next_attempt(failing_since: str, now: str) -> str | None:
-    """Return when an event is sent again that has failed since then; None if the time to give up has come."""
-    first, elapsed = datetime.fromisoformat(failing_since), datetime.fromisoformat(now)
-    return next((as_instant(first + offset) for offset in OFFSETS if first + offset > elapsed), None)

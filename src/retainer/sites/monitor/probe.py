@@ -20,7 +20,7 @@ from retainer import __version__
 from retainer.background import Report
 from retainer.kernel.representations import JobFailed, RunApart, run_here
 from retainer.outbound.client import Failed, GuardedClient, is_usable, read_start
-from retainer.outbound.loop import BackgroundLoop
+from retainer.outbound.loop import RequestLoop
 from retainer.settings import Network
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.page_text import MAX_PAGE, find_keyword
@@ -50,7 +50,7 @@ MAX_HOST = 80
 """Characters of a host in a message."""
 
 
-class Monitor(BackgroundLoop[DueSite]):
+class Monitor(RequestLoop[DueSite]):
     """Checks the sites of all accounts; the results of probes that end soon after a stop are saved.
 
     Pages are searched apart, and one of an account at a time, so that accounts take turns. A site whose search finds no
@@ -72,9 +72,9 @@ class Monitor(BackgroundLoop[DueSite]):
     def refresh(self) -> None:
         schedule.refresh(self.store)
 
-    async def serve(self, client: GuardedClient, work: DueSite) -> None:
+    async def serve(self, work: DueSite) -> None:
         try:
-            result = await probe(client, work, self._search_page)
+            result = await probe(self.client, work, self._search_page)
         except SearchesBusy:
             await self.in_database(partial(schedule.put_off, self.store, work))
             return

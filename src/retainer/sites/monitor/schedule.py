@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from sqlalchemy import and_, bindparam, select
 
-from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.outbound.loop import Leases
+from retainer.outbound.leases import Leased, Leases
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import uptime
