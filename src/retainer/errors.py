@@ -25,9 +25,12 @@ CODES: dict[int, tuple[str, ...]] = {
     ),
     429: ("rate_limited",),
     500: ("server_error",),
+    501: ("unsupported_transfer_coding",),
     503: ("unavailable",),
 }
 STATUS = {code: status for status, codes in CODES.items() for code in codes}
+OF_THE_SERVER = frozenset({500, 503})
+"""The statuses of errors that a client has not caused."""
 
 KEEPING = frozenset({"locked", "invalid_transition"})
 """The codes of errors after which a field has its former value, on which rules may rely."""

@@ -314,6 +314,43 @@ def test_malformed_http_is_answered_in_json_or_closed_and_never_read_as_two(serv
     assert [wrong for part in found for wrong in part] == []
 
 
+CHUNKS = b'Connection: close\r\n\r\n11\r\n{"name":"Coded"}\n\r\n0\r\n\r\n'
+CODINGS = {
+    "chunked": 201,
+    " Chunked\t": 422,
+    "gzip, chunked": 501,
+    "gzip,chunked": 501,
+    "identity, chunked": 501,
+    "gzip\r\nTransfer-Encoding: chunked": 501,
+    "chunked, chunked": 400,
+    "chunked\r\nTransfer-Encoding: chunked": 400,
+    "chunked, gzip": 400,
+    "chunked\r\nTransfer-Encoding: gzip": 400,
+    "gzip": 400,
+    "identity": 400,
+    "": 400,
+}
+"""The status of a body in chunks with such a Transfer-Encoding; 422, since the name is taken then."""
+
+
+@pytest.mark.parametrize("path", [f"{BASE_PATH}/tags", "/console/sign-in", "/docs"])
+def test_a_body_in_another_transfer_coding_than_chunked_is_refused(server, agency, path):
+    """What is not chunked in the end has no length: HTTP servers close such a connection with an empty 400."""
+    found = {}
+    credential = f"Authorization: Bearer {agency['key']}\r\n".encode()
+    for coding in CODINGS:
+        head = POST.replace(f"{BASE_PATH}/tags".encode(), path.encode()) + credential
+        (answer,), _ = raw(server, head + f"Transfer-Encoding: {coding}\r\n".encode() + CHUNKS, wait=PATIENCE)
+        found[coding] = answer.status
+        if answer.status == 501:
+            assert answer.code == "unsupported_transfer_coding"
+    if path == f"{BASE_PATH}/tags":
+        assert found == CODINGS
+    else:
+        refused = {coding: status for coding, status in CODINGS.items() if status in {400, 501}}
+        assert {coding: found[coding] for coding in refused} == refused
+
+
 def requests(key, count, **more):
     """Several requests in one go, each with an id of its own."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in more.items())

@@ -758,6 +758,24 @@ def test_a_body_of_another_media_type_is_415(api, operation):
 
 
 @any_database
+@few(WRITES)
+def test_a_body_in_another_coding_than_chunked_is_501_and_a_doubtful_length_400(api, operation):
+    request = sample(api, operation)
+    raw = b"" if request.body is None else json.dumps(request.body).encode()
+    before = commits(api)
+    refusals = {"gzip, chunked": 501, "identity, chunked": 501, "gzip": 501, "": 501, "chunked, Chunked": 400}
+    for coding, status in refusals.items():
+        answer = send(api, request, raw=raw, headers={"Content-Length": "", "Transfer-Encoding": coding})
+        codes = {501: "unsupported_transfer_coding", 400: "bad_request"}
+        assert (answer.status, answer.code, answer.headers["connection"]) == (status, codes[status], "close"), coding
+    both = send(api, request, raw=raw, headers={"Content-Length": str(len(raw)), "Transfer-Encoding": "chunked"})
+    assert (both.status, both.code, both.headers["connection"]) == (400, "bad_request", "close")
+    assert commits(api) == before
+    if raw:
+        succeeds(send(api, request, raw=raw, headers={"Content-Length": "", "Transfer-Encoding": " , Chunked"}))
+
+
+@any_database
 @few(BODIES)
 def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, operation):
     request = sample(api, operation)

@@ -18,6 +18,8 @@ def refusals(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     """Provoke every refusal of the catalogue once, in the order in which requests are validated."""
     yield api.call("POST", "/tags", raw=b'{"name": "Care plan"')
     yield api.get("/tags", headers={"Host": "agency.example,other.example"})
+    coded = {"Content-Length": "", "Transfer-Encoding": "gzip, chunked"}
+    yield api.call("POST", "/tags", raw=b"", headers=coded)
     yield api.get("/clients", key=None)
     yield api.get("/clients", key=UNKNOWN)
     yield from of_keys(api, studio)

@@ -18,6 +18,9 @@ MAX_HOST_LENGTH, MAX_ADDRESS_LENGTH = 262, 64
 HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 WITH_PORT = re.compile(r"(?:\[([^]]*)\]|([0-9.]+))(?::[0-9]{1,5})?")
 NOTHING = frozenset({"", "0"})
+CHUNKED = "chunked"
+CLOSING = {"connection": "close"}
+"""The header of responses after which nothing that arrives is trusted to be a request."""
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -89,13 +92,29 @@ class Request:
     def check(self) -> None:
         """Raise `bad_request` unless there is one host (RFC 9112, 3.2), and the refusal of a request not admitted.
 
-        Several hosts arrive joined with a comma.
+        Several hosts arrive joined with a comma. Raises `unsupported_transfer_coding`, too.
         """
         host = self.environ.get("HTTP_HOST", "")
         if not is_host(host) and (host or self.environ["SERVER_PROTOCOL"] != "HTTP/1"):
             raise Refusal("bad_request", "Send one Host header with the name of this server, like api.agency.example.")
+        if "HTTP_TRANSFER_ENCODING" in self.environ:
+            self._check_coding(self.environ["HTTP_TRANSFER_ENCODING"])
         if self.refusal is not None:
             raise self.refusal
+
+    def _check_coding(self, sent: str) -> None:
+        """Raise a refusal unless the body comes in plain chunks (RFC 9112, 6.1 and 6.3).
+
+        A proxy in front may have read another length, or chunks within chunks, as another request.
+        """
+        codings = [coding for each in sent.split(",") if (coding := each.strip().lower())]
+        if self.environ.get("CONTENT_LENGTH"):
+            raise Refusal("bad_request", "Send either Content-Length or Transfer-Encoding, not both.", headers=CLOSING)
+        if codings.count(CHUNKED) > 1:
+            raise Refusal("bad_request", "Transfer-Encoding has chunked twice. Send it once.", headers=CLOSING)
+        if codings != [CHUNKED]:
+            message = "Bodies have no transfer coding but chunked. Send Transfer-Encoding: chunked, or Content-Length."
+            raise Refusal("unsupported_transfer_coding", message, headers=CLOSING)
 
     def receive(self) -> None:
         """Receive the whole body. Raises `body_too_large`.

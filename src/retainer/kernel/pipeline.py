@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import OF_THE_SERVER, Refusal, invalid
 from retainer.kernel import batch as batches
 from retainer.kernel import etag, idempotency, representations
 from retainer.kernel.batch import Batch, BatchResult
@@ -68,7 +68,7 @@ class Pipeline:
         """Take a request through all stages; each may refuse it."""
         caller = allowance = operation = refusal = None
         try:
-            request.check()  # 400, 413, 503
+            request.check()  # 400, 413, 501, 503
             caller = self.authenticate(request, self.store)  # 401
             request.account_id = caller.account_id
             self.admit(caller)  # 402, 403 API off
@@ -319,7 +319,7 @@ def answer_refusal(
     An address is charged each refusal but internal errors, until the refusal is that of its limit.
     """
     if allowance is None:
-        allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
+        allowance = hit_address(limiter, request.address, charge=refusal.status not in OF_THE_SERVER)
         try:
             allowance.admit()
         except Refusal as limited:

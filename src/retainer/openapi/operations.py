@@ -59,6 +59,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
         412: operation.target is not None or operation.batched,
         413: writes,
         415: model is not None,
+        501: writes,
     }
     refused = [status for status in refusals.ADVICE if reasons.get(status, True)]
     return {

@@ -25,6 +25,7 @@ ADVICE = {
     422: "The request breaks a rule. Correct the named fields and send it again.",
     429: "Too many requests. Wait for Retry-After and try again.",
     500: "Internal error. Report the request id to the operator.",
+    501: "Transfer-Encoding names another coding than chunked. Send the body as it is.",
     503: "The database is out of reach or busy, or too many requests wait for their bodies. Try again after "
     "Retry-After; send a write with its Idempotency-Key, because it may have been saved.",
 }

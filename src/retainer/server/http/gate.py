@@ -199,7 +199,7 @@ def is_whole(request: Request) -> bool:
     A chunked body has no length to compare: it is complete if it is a JSON object.
     """
     length = request.environ.get("CONTENT_LENGTH")
-    if length is not None:
+    if length:
         return len(request.body) == int(length)
     try:
         _decode_object(request.body)
