@@ -154,6 +154,22 @@ def test_what_documents_print_is_set_and_cleared_with_a_logo(folder, account, tm
     assert "no second factor" in refused(folder, "user", "remove-second-factor", account["user_id"])
 
 
+def test_a_bank_account_of_a_currency_is_set_and_removed(folder, account):
+    account_id = account["account_id"]
+    of_pounds = ("account", "bank-account", account_id, "--currency", "GBP")
+    of_francs = ("account", "bank-account", account_id, "--currency", "CHF")
+    details = ("--sort-code", "200000", "--account-number", "5577 9911")
+    (stored,) = tell(folder, *of_pounds, *details)["bank_accounts"]
+    assert (stored["currency"], stored["sort_code"], stored["account_number"]) == ("GBP", "20-00-00", "55779911")
+    swiss = ("--iban", "CH93 0076 2011 6238 5295 7", "--bic", "POFICHBEXXX", "--bank-name", "PostFinance")
+    stored = tell(folder, *of_francs, *swiss)["bank_accounts"]
+    assert [each["iban"] for each in stored] == ["CH9300762011623852957", None]
+    tell(folder, *of_francs, "--remove")
+    assert "--iban: Enter an IBAN, or an account number." in refused(folder, *of_pounds)
+    assert tell(folder, *of_pounds, "--remove")["bank_accounts"] == []
+    assert "There is no bank account for GBP." in refused(folder, *of_pounds, "--remove")
+
+
 def test_users_are_created_listed_changed_deactivated_and_activated(folder, account):
     account_id = account["account_id"]
     made = tell(folder, "user", "create", account_id, "--name", "Max", "--email", "max@north.example", "--role",

@@ -84,6 +84,8 @@ CHANGES = {
     "--website": "https://nord.example",
     "--iban": "DE89370400440532013000",
     "--bic": "COBADEFFXXX",
+    "--sort-code": "20-00-00",
+    "--account-number": "55779911",
     "--document-language": "de",
     "--document-color": "#0a84ff",
     "--require-second-factor": True,

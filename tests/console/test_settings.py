@@ -8,7 +8,7 @@ from retainer.identity.audit import AuditFilter
 from tests.console.visitor import Fields, admin_of
 from tests.documents.test_logo_files import SHAPE, png, svg
 
-PATH, LOGO = "/console/settings", "/console/settings/logo"
+PATH, LOGO, BANK = "/console/settings", "/console/settings/logo", "/console/settings/bank-account"
 
 
 def account_of(api):
@@ -86,6 +86,21 @@ def test_all_errors_are_shown_with_what_was_typed(api, visitor):
     assert page.html.count('aria-invalid="true"') == 3
     assert "Kept &lt;b&gt;" in page.html
     assert account_of(api)["legal_name"] is None
+
+
+def test_a_currency_gets_a_bank_account_of_its_own(api, visitor):
+    assert "Remove the account" not in visitor.get(BANK).text
+    saved = visitor.submit(BANK, currency="GBP", sort_code="200000", account_number="5577 9911")
+    assert "New documents in GBP print it." in saved.text
+    assert "GBP : 20-00-00 · 55779911" in visitor.get(PATH).text
+    page = visitor.get(f"{BANK}?currency=GBP")
+    assert ("sort_code", "20-00-00") in Fields(page.html).forms[BANK]
+    assert visitor.submit(BANK, currency="GBP", sort_code="20").status == 422
+    assert "Is needed with a sort code." in visitor.submit(BANK, currency="CHF", sort_code="200000").text
+    assert "Bank account removed." in visitor.submit(BANK, currency="GBP", step="remove").text
+    assert account_of(api)["bank_accounts"] == []
+    assert changes_of(api)[0].after == {"bank_accounts": []}
+    assert "Sort code 20-00-00" in visitor.get("/console/audit").text
 
 
 def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):

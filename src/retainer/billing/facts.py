@@ -96,7 +96,7 @@ def load_known_parties(
 
 
 def with_issuer(parties: Parties, snapshot: str | None) -> Parties:
-    return parties._replace(issuer=read_issuer(snapshot)) if snapshot else parties
+    return parties._replace(issuer=read_issuer(snapshot), bank_accounts=()) if snapshot else parties
 
 
 def warnings(tx: Tx, record: Quote | Invoice, parties: Parties | None, former: str) -> list[DocumentWarning]:
@@ -170,7 +170,7 @@ def _document(record: Printable, parties: Parties, **different: object) -> Docum
     """Return the facts of a document: its fields of the same names, and those that its kind has in other ways."""
     lines = tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
     language = parties.issuer.language or parties.language
-    sides = {"customer": parties.customer, "issuer": parties.issuer, "language": language}
+    sides = {"customer": parties.customer, "issuer": parties.paid_in(record.currency), "language": language}
     return with_reasons(_same(Document, record, lines=lines, **sides, **different))
 
 

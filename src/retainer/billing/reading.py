@@ -1,15 +1,17 @@
 """Reading: what the rules of documents need to know of the account, the client, its contact and its projects."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, literal, select
 
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.facts import Customer, Issuer, Language
+from retainer.identity.bank_accounts import BankAccount, read_bank_accounts
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.expressions import DOCUMENT_LANGUAGE, in_any_language, in_document_language
 from retainer.schema.identity import accounts
@@ -42,7 +44,15 @@ class Parties(NamedTuple):
     contact_client_id: int | None
     """The client of the contact; None without a contact."""
     issuer: Issuer
+    """With the account's default bank account; `paid_in` chooses that of a currency."""
     language: Language
+    bank_accounts: Sequence[BankAccount]
+    """Those for other currencies."""
+
+    def paid_in(self, currency: str) -> Issuer:
+        account = next((each for each in self.bank_accounts if each.currency == currency), None)
+        details = {name: getattr(account, name) for name in BANK_DETAILS} if account else {}
+        return msgspec.structs.replace(self.issuer, **details)
 
 
 class DocumentProject(NamedTuple):
@@ -63,6 +73,7 @@ class DocumentProject(NamedTuple):
     archived_at: str | None
 
 
+BANK_DETAILS = BankAccount.__struct_fields__[1:]
 Projects = dict[int, DocumentProject]
 ACCOUNT_TAX_RATE = case((accounts.c.is_small_business.is_(True), "0"), else_=accounts.c.tax_rate)
 TAX_RATE = func.coalesce(clients.c.tax_rate, ACCOUNT_TAX_RATE, literal("0"))
@@ -92,7 +103,7 @@ def columns_of(
 
 
 def _select_parties(kind: type[Document]) -> Select[str]:
-    """Select the fields of Terms, Customer and Issuer, the contact's client and the language, in this order."""
+    """Select the fields of Terms, Customer and Issuer, the contact's client, the language, the bank accounts."""
     texts = [in_document_language(f"{TEXTS[kind]}_{name}") for name in ("introduction", "terms")]
     return (
         select(
@@ -104,6 +115,7 @@ def _select_parties(kind: type[Document]) -> Select[str]:
             *columns_of(Issuer, accounts, ISSUER_COLUMNS),
             external_contacts.c.client_id,
             DOCUMENT_LANGUAGE,
+            accounts.c.bank_accounts,
         )
         .select_from(
             clients.join(accounts, accounts.c.id == ACCOUNT).outerjoin(
@@ -131,14 +143,15 @@ def load_parties(
     if row is None:
         return None
     status, currency, days, rate, *texts = row[:OF_CUSTOMER]
-    *of_issuer, contact_client_id, language = row[OF_ISSUER:]
+    *of_issuer, contact_client_id, language, bank_accounts = row[OF_ISSUER:]
     issuer = dict(zip(Issuer.__struct_fields__, of_issuer, strict=True))
     percent = issuer[EARLY_PAYMENT[0]]
     issuer |= {EARLY_PAYMENT[0]: None if percent is None else Decimal(percent)}
     issuer |= {"is_small_business": bool(issuer["is_small_business"])}
     customer = Customer(**dict(zip(Customer.__struct_fields__, row[OF_CUSTOMER:OF_ISSUER], strict=True)))
     client = Terms(status, currency, days, Decimal(rate), *texts)
-    return Parties(client, customer, contact_client_id, Issuer(**issuer), language)
+    others = read_bank_accounts(bank_accounts)
+    return Parties(client, customer, contact_client_id, Issuer(**issuer), language, others)
 
 
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:

@@ -10,9 +10,10 @@ from retainer import settings
 from retainer.cli import common as cli
 from retainer.documents.logo_files import read_logo
 from retainer.errors import FieldErrors
-from retainer.identity import accounts, closing, logos
+from retainer.identity import accounts, bank_accounts, closing, logos
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.audit import Fields
+from retainer.identity.bank_accounts import BankAccount
 from retainer.identity.closing import Suspension
 from retainer.identity.people import passwords, users
 from retainer.identity.people.users import UserDetails
@@ -106,6 +107,23 @@ def set_account(
         if has_logo:
             logos.set_logo(tx, image)
         return accounts.get_account(tx) | (numbering.upcoming_numbers(tx) if numbers else {})
+
+
+@cli.command(account_cli, "bank-account", cli.fields_of(BankAccount))
+def set_bank_account(
+    account: cli.Account,
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the account for the currency.")] = False,
+    **given: Any,
+) -> dict[str, object]:
+    """Set the bank account of documents in a currency; those in others print the account of `account set`."""
+    details = cli.whole(BankAccount, given)
+    with cli.acting_for(account) as tx:
+        if remove:
+            bank_accounts.remove_bank_account(tx, details.currency)
+        else:
+            bank_accounts.set_bank_account(tx, details)
+        return {"bank_accounts": cli.Listing(bank_accounts.list_bank_accounts(tx))}
 
 
 @cli.command(account_cli, "suspend", cli.fields_of(Suspension))

@@ -9,6 +9,7 @@ from retainer.console.editing import form_pages
 from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
+    bank_pages,
     key_pages,
     list_pages,
     log_pages,
@@ -100,6 +101,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
     "/settings": form_page(settings_pages.SETTINGS)._replace(show=settings_pages.show),
+    "/settings/bank-account": form_page(bank_pages.BANK_ACCOUNT),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/search": Route(search_page.show),

@@ -222,13 +222,15 @@ def _add_settlement(settlement: ET.Element, document: Document) -> None:
     if is_invoice:
         put(settlement, "PaymentReference", document.number)  # BT-83
     put(settlement, "InvoiceCurrencyCode", document.currency)  # BT-5
-    if is_invoice and issuer.iban:
-        means = add(settlement, "SpecifiedTradeSettlementPaymentMeans")
-        put(means, "TypeCode", SEPA_TRANSFER if document.currency == "EUR" else CREDIT_TRANSFER)  # BT-81
+    if is_invoice and issuer.is_payable:
+        means, is_sepa = add(settlement, "SpecifiedTradeSettlementPaymentMeans"), document.currency == "EUR"
+        put(means, "TypeCode", SEPA_TRANSFER if is_sepa and issuer.iban else CREDIT_TRANSFER)  # BT-81
         account = add(means, "PayeePartyCreditorFinancialAccount")
         put(account, "IBANID", issuer.iban)  # BT-84
         put(account, "AccountName", issuer.name)  # BT-85
-        put(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID", issuer.bic)  # BT-86
+        put(account, "ProprietaryID", None if issuer.iban else issuer.account_number)  # BT-84
+        bank = issuer.bic or (None if issuer.iban else issuer.sort_code)
+        put(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID", bank)  # BT-86
     for share in document.tax_breakdown:
         category = tax_categories.category_of(document, share.tax_rate)
         tax = add(settlement, "ApplicableTradeTax")

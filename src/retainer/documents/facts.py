@@ -39,6 +39,8 @@ class Issuer(Address, frozen=True, kw_only=True):
     iban: str | None = None
     bic: str | None = None
     bank_name: str | None = None
+    sort_code: str | None = None
+    account_number: str | None = None
     color: str = DEFAULT_COLOR
     footer: str | None = None
     logo_id: int | None = None
@@ -51,6 +53,11 @@ class Issuer(Address, frozen=True, kw_only=True):
     """The days from the issue of an invoice in which the client can deduct the percentage from its total."""
     language: Language | None = None
     """The language of the document when it was issued."""
+
+    @property
+    def is_payable(self) -> bool:
+        """Whether a document says where to pay."""
+        return bool(self.iban or self.account_number)
 
 
 class Customer(Address, frozen=True, kw_only=True):

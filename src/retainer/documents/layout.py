@@ -4,8 +4,6 @@ import io
 import re
 from decimal import Decimal
 
-import msgspec
-
 from retainer.documents.facts import ENDED, Address, Customer, Document, Issuer, Line
 from retainer.documents.printable import LONGEST_IN_PROSE, font_names, printable, printable_line
 from retainer.documents.tax_categories import categories, exemption_reason, tax_number, vat_number
@@ -211,7 +209,7 @@ def _payment(document: Document) -> dict[str, object] | None:
     due = balance_due(document)
     if document.kind != "invoice" or due <= 0 or not document.due_date or not is_open(document):
         return None
-    name = "pay_rest" if due != document.total else "pay_by" if issuer.iban else "pay_no_account"
+    name = "pay_rest" if due != document.total else "pay_by" if issuer.is_payable else "pay_no_account"
     sentence = words[name].format(
         total=money_text(document.total, document.currency, language),
         due_amount=money_text(due, document.currency, language),
@@ -220,14 +218,13 @@ def _payment(document: Document) -> dict[str, object] | None:
     )
     account = [
         (words["account_holder"], issuer.name),
-        ("IBAN", grouped(issuer.iban or "")),
-        ("BIC", issuer.bic),
+        *_bank_details(document),
         (words["bank"], issuer.bank_name),
         (words["reference"], document.number),
     ]
     return {
         "sentence": printable_line(sentence),
-        "account": [[label, printable_line(text)] for label, text in account if text] if issuer.iban else [],
+        "account": [[label, printable_line(text)] for label, text in account if text] if issuer.is_payable else [],
         "code": payment_code(document),
         "discount": printable_line(discount_sentence(document)),
         "scan": words["scan"],
@@ -235,16 +232,29 @@ def _payment(document: Document) -> dict[str, object] | None:
     }
 
 
+def _bank_details(document: Document) -> list[tuple[str, str]]:
+    """Return what names the account of the issuer, with labels; empty without an account, and if nothing can be due."""
+    issuer, words = document.issuer, words_of(document)
+    if not issuer.is_payable or (document.standing and document.standing.kind == "void"):
+        return []
+    details = [
+        (words["sort_code"], issuer.sort_code),
+        (words["account_number"], issuer.account_number),
+        ("IBAN", grouped(issuer.iban or "")),
+        ("BIC", issuer.bic),
+    ]
+    return [(label, text) for label, text in details if text]
+
+
 def _footer(document: Document) -> list[list[str]]:
     issuer, words = document.issuer, words_of(document)
     label, number = _tax_number_of(issuer)
     registration = issuer.registration_number
-    if document.standing and document.standing.kind == "void":
-        issuer = msgspec.structs.replace(issuer, bank_name=None, iban=None, bic=None)  # nothing is to be paid
+    account = [f"{label} {text}" for label, text in _bank_details(document)]
     columns = (
         (issuer.name, *address_lines(issuer, document)),
         (issuer.phone, issuer.email, SCHEME.sub("", issuer.website or "").rstrip("/")),
-        (issuer.bank_name, issuer.iban and f"IBAN {grouped(issuer.iban)}", issuer.bic and f"BIC {issuer.bic}"),
+        (issuer.bank_name, *account) if account else (),
         (number and f"{words[label]} {number}", registration and f"{words['registration']} {registration}"),
     )
     texts = [[printable_line(text) for text in column if text] for column in columns]

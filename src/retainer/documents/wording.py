@@ -96,6 +96,8 @@ TEXTS = {
     "code_alt": ("QR code for a SEPA credit transfer", "QR-Code für eine SEPA-Überweisung"),
     "logo_alt": ("Logo of {name}", "Logo von {name}"),
     "account_holder": ("Account holder", "Kontoinhaber"),
+    "sort_code": ("Sort code", "Sort Code"),
+    "account_number": ("Account number", "Kontonummer"),
     "reference": ("Reference", "Verwendungszweck"),
     "offset": (
         "We will set this amount off against the invoice or refund it if it was already paid.",

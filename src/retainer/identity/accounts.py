@@ -20,7 +20,18 @@ from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
 from retainer.values import kinds
 from retainer.values.collation import printed_form
-from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, Phone, Unit, missing_terms
+from retainer.values.common import (
+    EARLY_PAYMENT,
+    AccountNumber,
+    Bic,
+    Color,
+    DiscountPercent,
+    Iban,
+    Phone,
+    SortCode,
+    Unit,
+    missing_terms,
+)
 from retainer.values.exact import amount_of, decimal_text, minor_units
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -91,6 +102,8 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     iban: Annotated[Iban | None, "The check digits are verified."] = None
     bic: Bic | None = None
     bank_name: kinds.Text191 | None = None
+    sort_code: Annotated[SortCode | None, "Of a British account."] = None
+    account_number: Annotated[AccountNumber | None, "If clients pay by it, as in Britain."] = None
     document_language: Annotated[Language, "Used if the client has none."] = "en"
     document_color: Color = DEFAULT_COLOR
     document_footer_en: Footer = None
@@ -219,7 +232,8 @@ def _fields_of(row: Row) -> Fields:
     fields = dict(zip(accounts.c.keys(), row, strict=True))
     for name in ("api_enabled", "require_second_factor", "is_small_business"):
         fields[name] = bool(fields[name])
-    fields["working_weekdays"] = json.loads(fields["working_weekdays"])
+    for name in ("working_weekdays", "bank_accounts"):
+        fields[name] = json.loads(fields[name])
     if fields["hourly_rate"] is not None:
         fields["hourly_rate"] = str(amount_of(fields["hourly_rate"], fields["currency"]))
     is_suspended, is_closing = fields["suspended_at"] is not None, fields["deletes_at"] is not None

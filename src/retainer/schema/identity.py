@@ -38,7 +38,8 @@ accounts = Table(
     col.text("working_weekdays"),
     *col.optional(col.text, "legal_name", "address_line1", "address_line2", "city", "region", "postal_code", "country"),
     *col.optional(col.text, "vat_number", "registration_number", "email", "phone", "website", "iban", "bic"),
-    col.text("bank_name", optional=True),
+    *col.optional(col.text, "bank_name", "sort_code", "account_number"),
+    col.text("bank_accounts", server_default="[]"),  # those for other currencies: JSON
     col.text("document_language", server_default="en"),
     col.text("document_color", server_default="#4b53d6"),
     col.flag("is_small_business", server_default="0"),

@@ -95,6 +95,26 @@ def grouped(number: str) -> str:
     return " ".join(number[start : start + 4] for start in range(0, len(number), 4))
 
 
+SORT_CODE, ACCOUNT_NUMBER = re.compile(r"(\d\d)[ -]?(\d\d)[ -]?(\d\d)", re.ASCII), re.compile(r"\d{4,20}", re.ASCII)
+
+
+def read_sort_code(value: object) -> str:
+    found = SORT_CODE.fullmatch(read_text(value))
+    if found is None:
+        raise ValueError
+    return "-".join(found.groups())
+
+
+def read_account_number(value: object) -> str:
+    number = read_text(value).replace(" ", "").replace("-", "")
+    if not ACCOUNT_NUMBER.fullmatch(number):
+        raise ValueError
+    return number
+
+
+SortCode = Annotated[str, kind(read_sort_code, "a sort code like 20-00-00", examples=["20-00-00"])]
+AccountNumber = Annotated[str, kind(read_account_number, "4 to 20 digits, like 55779911", examples=["55779911"])]
+
 Iban = Annotated[str, kind(read_iban, f"an IBAN like {IBAN_EXAMPLE}", examples=[IBAN_EXAMPLE])]
 BIC_FORM = "a BIC of 8 or 11 characters, like COBADEFFXXX"
 Bic = Annotated[str, kind(read_bic, BIC_FORM, examples=["COBADEFFXXX"])]

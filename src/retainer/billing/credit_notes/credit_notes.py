@@ -263,7 +263,7 @@ def issue(tx: Tx, note_id: int, invoice: Invoice) -> CreditNote:
     """Store what a new credit note prints; return it."""
     note = tx.get(credit_notes, note_id, CreditNote)
     parties = load_known_parties(tx, invoice.client_id, invoice.contact_id)
-    tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(parties.issuer)})
+    tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(parties.paid_in(note.currency))})
     papers.issue(tx, note, facts.of_credit_note(note, parties, facts.load_credited(tx, invoice.id)))
     return note
 

@@ -29,8 +29,9 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
     if draft.former == "draft":
         replace_lines(tx, invoice.id, before.lines if before else None, invoice.lines)
     if step.status == "sent" and draft.parties is not None:
-        tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(draft.parties.issuer)})
-        papers.issue(tx, invoice, facts.of_invoice(invoice, draft.parties, draft.today))
+        document = facts.of_invoice(invoice, draft.parties, draft.today)
+        tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(document.issuer)})
+        papers.issue(tx, invoice, document)
         changes.added(tx, INVOICE_LINES, [invoice.id])
     elif draft.former != "draft" and before is not None:
         papers.revise(tx, invoice, before)

@@ -10,6 +10,7 @@ from retainer.console.editing.form_pages import PREVIEW, SAMPLE, FormPage, Secti
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Reply
+from retainer.console.pages.bank_pages import banks_in_words
 from retainer.console.pages.record_pages import show_sample
 from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
@@ -184,7 +185,12 @@ LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), s
 def show(tx: Tx, context: PageContext) -> Reply:
     """Return the form of the settings, with what stands around it."""
     view = SETTINGS.show(tx, context)
-    around = {"account": accounts.get_account(tx), "plans_with_api": WITH_API, "quotas": list_uses(tx)}
+    around = {
+        "banks": banks_in_words(tx),
+        "account": accounts.get_account(tx),
+        "plans_with_api": WITH_API,
+        "quotas": list_uses(tx),
+    }
     return view._replace(template="settings", values={**view.values, **around, "look": "long-form"})
 
 
