@@ -229,7 +229,7 @@ def test_a_form_with_a_file_has_as_few_fields(api, visitor):
 
 def test_a_week_changes_a_number_of_cells_at_once(api, visitor):
     rows = [f"project_id-{api.make('/projects')['id']}" for _ in range(21)]
-    page = visitor.post("/console/week", {"row": rows, "step": "add", "from": "2026-03-02"})
+    page = visitor.follow(visitor.post("/console/week", {"row": rows, "step": "add", "from": "2026-03-02"}))
     form = [pair for pair in Fields(page.html).forms["/console/week"] if not re.search(r"\.2026-", pair[0])]
     cells = [(f"{row}.2026-03-{day:02}", "0:10") for row in rows for day in range(2, 9)]
     with statements_while_writing(api) as seen:

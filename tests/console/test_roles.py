@@ -238,7 +238,7 @@ def test_a_member_reads_no_names_of_tasks_and_tickets_of_others(api, person):
         visitor.get(f"/console/records/time-entries/new?task_id={task}&ticket_id={ticket}"),
         visitor.get(f"/console/records/time-entries?task_id={task}"),
         visitor.get(f"/console/records/time-entries?ticket_id={ticket}"),
-        visitor.post("/console/week", {"step": "add", "row": rows}),
+        visitor.follow(visitor.post("/console/week", {"step": "add", "row": rows})),
     ]
     assert [page.status for page in pages] == [200] * len(pages)
     assert "Secret" not in "".join(page.html for page in pages)

@@ -42,7 +42,7 @@ def cell(project, day=0):
 
 def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     row = f"project_id-{project}"
-    added = save(visitor, {}, row=row, step="add")
+    added = visitor.follow(save(visitor, {}, row=row, step="add"))
     assert (added.status, f'name="{cell(project)}"' in added.html) == (200, True)
     assert "inputmode" not in added.html, "the keys for decimals have no colon"
     saved = visitor.follow(save(visitor, {cell(project): "1:30", cell(project, 4): "45m"}, row=row))
@@ -63,13 +63,14 @@ def test_a_billed_cell_says_that_it_is_locked(api, visitor, project):
     api.make("/invoices", client_id=client, unbilled_work={"time": {}}, status="sent")
     page = visitor.get(FROM)
     (fixed,) = [each for each in page.all("td", "number") if "billed" in each.text]
+    assert fixed["data-minutes"] == "90"
     assert "1:30" in fixed.text
     assert "Billed hours are locked." in page.text
 
 
 def test_the_rows_of_the_week_before_are_copied_without_their_hours(api, visitor, project):
     api.make("/time-entries", project_id=project, client_id=None, user_id=visitor.user_id, date="2026-02-27")
-    copied = save(visitor, {}, step="copy")
+    copied = visitor.follow(save(visitor, {}, step="copy"))
     assert "Relaunch" in copied.text
     assert f'name="{cell(project)}" value=""' in copied.html
     assert len(entries(api)) == 1
@@ -82,7 +83,7 @@ def test_deleted_work_of_the_week_before_is_not_copied(api, visitor, project):
     assert api.delete(f"/tasks/{task}").status == 204
     (entry,) = api.get("/time-entries").data
     assert {entry[name] for name in ("client_id", "project_id", "task_id", "ticket_id")} == {None}
-    assert "Other" not in save(visitor, {}, step="copy").text
+    assert "Other" not in visitor.follow(save(visitor, {}, step="copy")).text
 
 
 def test_errors_of_a_cell_stand_in_it_and_nothing_is_saved(api, visitor, project):
@@ -120,6 +121,7 @@ def test_a_cell_with_several_or_billed_entries_is_not_an_input(api, visitor, pro
     assert cell(project) not in page.html
     assert cell(project, 1) not in page.html
     assert "2 entries" in page.text
+    assert "Several entries of a day are changed one by one" in page.text
     save(visitor, {cell(project): "9:00", cell(project, 1): "9:00"})
     assert {minutes for _, _, minutes, _ in entries(api)} == {60}
 
@@ -137,6 +139,60 @@ def test_only_the_own_time_is_shown_and_counted(api, visitor, project):
     assert visitor.get(f"{WEEK}?from=odd").status == visitor.get(f"{WEEK}?from=0001-01-01").status == 404
 
 
+@pytest.mark.parametrize(
+    ("step", "then"),
+    [
+        ("earlier", "from=2026-02-23"),
+        ("later", "from=2026-03-09"),
+        ("copy", "row=task_id-"),
+        ("add", "row=project_id-"),
+    ],
+)
+def test_no_button_loses_the_hours_that_were_typed(api, visitor, project, step, then):
+    client = api.get(f"/projects/{project}").data["client_id"]
+    task = api.make("/tasks", project_id=project, client_id=client, assignee_id=visitor.user_id)["id"]
+    api.make("/time-entries", task_id=task, client_id=client, user_id=visitor.user_id, date="2026-02-27")
+    other = api.make("/projects", name="Webshop")["id"]
+    rows = [f"project_id-{project}", *([f"project_id-{other}"] if step == "add" else [])]
+    sent = [("from", f"{MONDAY}"), ("state", dict(Fields(visitor.get(FROM).html).forms[WEEK])["state"])]
+    typed = [*sent, *(("row", row) for row in rows), (cell(project), "1:30"), ("step", step)]
+    saved = visitor.post(WEEK, typed)
+    assert then in saved.location
+    assert "Week saved." in visitor.follow(saved).text
+    assert (project, "2026-03-02", 90, visitor.user_id) in entries(api)
+    refused = visitor.post(WEEK, [*sent, *(("row", row) for row in rows), (cell(project, 1), "a lot"), ("step", step)])
+    assert (refused.status, 'value="a lot"' in refused.html) in {(422, True), (412, True)}
+    assert "Week saved." not in visitor.follow(save(visitor, {}, step=step)).text
+
+
+def test_a_note_is_written_beside_its_hours(api, visitor, project):
+    row = {"row": f"project_id-{project}"}
+    refused = save(visitor, {f"{cell(project)}.note": "Workshop"}, **row)
+    assert "Enter the hours of this note." in refused.error_of(cell(project))
+    assert 'value="Workshop"' in refused.html
+    save(visitor, {cell(project): "2", f"{cell(project)}.note": "Workshop"}, **row)
+    (entry,) = api.get("/time-entries").data
+    assert (entry["duration_minutes"], entry["description"]) == (120, "Workshop")
+    save(visitor, {f"{cell(project)}.note": "Workshop with Ana"})
+    (entry,) = api.get("/time-entries").data
+    assert (entry["duration_minutes"], entry["description"]) == (120, "Workshop with Ana")
+    assert "Nothing was changed." in visitor.follow(save(visitor, {})).text
+    save(visitor, {f"{cell(project)}.note": ""})
+    assert api.get(f"/time-entries/{entry['id']}").data["description"] is None
+
+
+def test_a_note_of_several_lines_is_changed_on_its_own_page(api, visitor, project):
+    entry = api.make(
+        "/time-entries", project_id=project, client_id=None, user_id=visitor.user_id, date=f"{MONDAY}",
+        description="One\nTwo",
+    )  # fmt: skip
+    page = visitor.get(FROM)
+    assert f'name="{cell(project)}.note"' not in page.html
+    assert f"/console/records/time-entries/{entry['id']}/edit" in page.links
+    save(visitor, {cell(project): "3"})
+    assert api.get(f"/time-entries/{entry['id']}").data["description"] == "One\nTwo"
+
+
 def timer(visitor, **fields):
     return visitor.follow(visitor.post(f"{WEEK}/timer", fields))
 
@@ -145,7 +201,6 @@ def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
     work = f"project_id-{project}"
     assert "Timer started." in timer(visitor, timer="start", work=work, description="Workshop").text
     assert "Relaunch: Workshop Running since" in visitor.get(WEEK).text
-    assert "running already" in timer(visitor, timer="start", work=work).text
     api.sql("UPDATE timers SET started_at = '2026-03-02T09:00:00.000000Z'")
     with time_machine.travel("2026-03-02T10:29:40+00:00", tick=False):
         assert "1:30 recorded." in timer(visitor, timer="stop").text
@@ -153,6 +208,61 @@ def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
     assert (entry["duration_minutes"], entry["description"], entry["user_id"]) == (90, "Workshop", visitor.user_id)
     assert entry["started_at"] == "2026-03-02T09:00:00.000000Z"
     assert "No timer is running." in timer(visitor, timer="stop").text
+
+
+def test_a_running_timer_is_in_the_top_bar_of_each_page_and_stopped_there(api, person, project):
+    visitor = person("manager")
+    timer(visitor, timer="start", work=f"project_id-{project}", description="Workshop")
+    for path in (
+        "",
+        "/records/clients?status=active",
+        f"/records/projects/{project}",
+        "/records/tasks/new",
+        "/profile",
+    ):
+        page = visitor.get(f"/console{path}")
+        (bar,) = page.all("form", "running")
+        assert "Relaunch 0:00 Stop" in bar.text, path
+        (back,) = bar.all("input", name="next")
+        assert back["value"] == (path or "/")
+    refused = visitor.post("/console/records/tasks/new", {"due_date": "odd"})
+    assert refused.all("form", "running")
+    api.sql("UPDATE timers SET started_at = $1", instant_after(utcnow(), -timedelta(minutes=90)))
+    stopped = visitor.post(f"{WEEK}/timer", {"timer": "stop", "next": "/records/clients?status=active"})
+    assert stopped.location == "/console/records/clients?status=active"
+    page = visitor.follow(stopped)
+    assert ("1:30 recorded." in page.text, page.all("form", "running")) == (True, [])
+    (entry,) = api.get("/time-entries").data
+    assert (entry["description"], entry["duration_minutes"]) == ("Workshop", 90)
+    assert visitor.post(f"{WEEK}/timer", {"timer": "stop", "next": "//evil.example"}).location == "/console/week"
+
+
+@pytest.mark.parametrize("role", ["manager", "member"])
+def test_a_timer_starts_on_the_page_of_its_work_and_records_the_one_that_runs(api, person, project, role):
+    visitor, client = person(role), api.get(f"/projects/{project}").data["client_id"]
+    own = {"client_id": client, "assignee_id": visitor.user_id}
+    task = api.make("/tasks", project_id=project, title="Concept", **own)["id"]
+    ticket = api.make("/tickets", subject="Broken form", **own)["id"]
+    started = visitor.submit(f"/console/records/tasks/{task}", action="/console/week/timer", timer="start")
+    assert "Timer started." in started.text
+    assert "Start timer" not in started.text
+    assert "Concept 0:00" in started.all("form", "running")[0].text
+    api.sql("UPDATE timers SET started_at = $1", instant_after(utcnow(), -timedelta(minutes=45)))
+    page = visitor.get(f"/console/records/tickets/{ticket}")
+    form = next(form for form in page.all("form", action="/console/week/timer") if form.all("input", name="work"))
+    sent = {field["name"]: field["value"] for field in form.all("input")}
+    other = visitor.follow(visitor.post("/console/week/timer", sent | {"timer": "start"}))
+    assert "0:45 recorded. Timer started." in other.text
+    (entry,) = api.get("/time-entries").data
+    assert (entry["task_id"], entry["duration_minutes"]) == (task, 45)
+    api.patch(f"/tasks/{task}", {"status": "done"})
+    assert "Start timer" not in visitor.get(f"/console/records/tasks/{task}").text
+
+
+def test_a_member_starts_no_timer_on_work_that_they_do_not_see(api, visitor, project):
+    secret = api.make("/tasks", title="Secret task", assignee_id=api.member_id)["id"]
+    refused = timer(visitor, timer="start", work=f"task_id-{secret}")
+    assert (refused.status, "Choose the work" in refused.text, "Secret" in refused.html) == (422, True, False)
 
 
 def test_a_timer_that_has_ended_is_counted_no_more(api, visitor, project):

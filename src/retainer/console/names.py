@@ -94,6 +94,11 @@ def load_choices(
     return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
 
 
+def is_open(tx: Tx, table: Table, record_id: int, owner: str = "") -> bool:
+    """Return whether new records can refer to a record; with an `owner`, only if its field names the user."""
+    return tx.value(_if_open(table, owner), id=record_id, me=tx.actor.user_id) is not None
+
+
 def read_choice(table: Table, row: Sequence[Any]) -> Choice:
     """Return the choice of a row with `name_columns`."""
     record_id, client_id, *texts = row
@@ -137,6 +142,11 @@ def _name(table: Table, record_id: int, texts: list[object]) -> str:
 def _by_id(table: Table, owner: str) -> Select[int, str]:
     found = select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, "ids"))
     return found.where(table.c[owner] == bindparam("me")) if owner else found
+
+
+@cache
+def _if_open(table: Table, owner: str) -> Select[int]:
+    return select(table.c.id).where(table.c.id == bindparam("id"), *limits_of(table, owner, "open"))
 
 
 @cache

@@ -138,6 +138,8 @@ class PageContext(msgspec.Struct):
     """The logo of a form as a PNG, which is drawn before the transaction."""
     filled: Any = None
     """What the form says, which is read before the transaction that writes it."""
+    timer: Any = None
+    """The running timer of the user, which the top bar shows."""
     is_restored: bool = False
     """Whether the form has what the user had typed when the session ended."""
 

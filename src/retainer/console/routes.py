@@ -18,6 +18,7 @@ from retainer.console.pages import (
     search_page,
     settings_pages,
     sign_in_pages,
+    timer_pages,
     today_page,
     webhook_pages,
     week_page,
@@ -67,7 +68,7 @@ def form_page(page: FormPage | Choose, **others: Any) -> Route:
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
     "/week": Route(week_page.show, week_page.save, week_page.read),
-    "/week/timer": Route(week_page.show, week_page.move_timer, week_page.read_timer),
+    "/week/timer": Route(week_page.show, timer_pages.move, timer_pages.read),
     "/api": Route(key_pages.show_api),
     "/switch": form_page(key_pages.choose_switch),
     "/keys": Route(key_pages.show_list),

@@ -10,7 +10,7 @@ from retainer.console import forms
 from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, Rehearsed, Reply, View, redirect_response
-from retainer.console.pages import sign_in_pages
+from retainer.console.pages import sign_in_pages, timer_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.actors import THE_OPERATOR
@@ -151,6 +151,7 @@ class Console:
     def _show(self, show: Handler, route: Route, context: PageContext) -> Reply:
         if route.is_public:
             return show(self.store, context)
+        show = partial(_with_timer, show)
         if route.is_written or (route.is_rehearsal and not context.form.errors):
             try:
                 return self._write(partial(_rehearse, show) if route.is_rehearsal else show, context, is_patient=False)
@@ -219,6 +220,11 @@ def _turned_away(context: PageContext, path: str, route: Route) -> Reply | None:
     return None
 
 
+def _with_timer(show: Handler, tx: Tx, context: PageContext) -> Reply:
+    context.timer = timer_pages.find_running(tx, context)
+    return show(tx, context)
+
+
 def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
     raise Rehearsed(show(tx, context))
 
@@ -238,6 +244,7 @@ def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
 
 
 def _read_once(read: Callable[[Tx, PageContext], Reply | None], tx: Tx, context: PageContext) -> Reply | None:
+    context.timer = timer_pages.find_running(tx, context)
     return context.earlier_answer(tx) or read(tx, context)
 
 

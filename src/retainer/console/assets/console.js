@@ -18,6 +18,49 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => { delete form.dataset.sent; }, 5000);
 });
 
+// A form with input that was not sent asks before its page is left.
+const edited = new Set();
+document.addEventListener("input", ({ target }) => {
+  if (target.form?.matches(".record-form, #hours")) edited.add(target.form);
+});
+document.addEventListener("submit", ({ target }) => edited.delete(target));
+window.addEventListener("beforeunload", (event) => { if (edited.size) event.preventDefault(); });
+
+// Minutes as hours, `1:30`; and typed hours in minutes, 0 if they cannot be read.
+const inHours = (minutes) => `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}`;
+const inMinutes = (text) => {
+  const compact = text.replace(/\s/g, "").toLowerCase();
+  const clock = compact.match(/^(\d*):([0-5]\d)h?$/);
+  if (clock) return 60 * Number(clock[1]) + Number(clock[2]);
+  const number = compact.match(/^(\d*[.,]?\d*)h?$/);
+  if (number) return Math.round(60 * Number(number[1].replace(",", "."))) || 0;
+  const units = compact.match(/^(?:(\d+)h)?(?:(\d+)m?(?:in)?)?$/);
+  return units ? 60 * Number(units[1] ?? 0) + Number(units[2] ?? 0) : 0;
+};
+
+// A running timer goes on while its page is open.
+setInterval(() => {
+  for (const part of document.querySelectorAll("[data-since]")) {
+    part.textContent = inHours(Math.max(0, Math.round((Date.now() - Date.parse(part.dataset.since)) / 60000)));
+  }
+}, 10000);
+
+// The totals of a week follow while somebody types.
+const week = document.querySelector("table.week");
+week?.addEventListener("input", () => {
+  const inCell = (cell) => (cell.dataset.minutes ? Number(cell.dataset.minutes) : inMinutes(cell.querySelector(".hours")?.value ?? ""));
+  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+  const show = (cell, minutes) => { cell.textContent = minutes ? inHours(minutes) : "–"; };
+  const rows = [...week.tBodies[0].rows].map((row) => {
+    const minutes = [...row.cells].slice(1, -1).map(inCell);
+    show(row.cells[minutes.length + 1], sum(minutes));
+    return minutes;
+  });
+  const { cells } = week.tFoot.rows[0];
+  rows[0].forEach((_, day) => show(cells[day + 1], sum(rows.map((minutes) => minutes[day]))));
+  show(cells[rows[0].length + 1], sum(rows.flat()));
+});
+
 // The page of a new key polls for its first call, every two seconds for ten minutes.
 const line = document.querySelector(".first-call:not(.arrived)");
 if (line) {

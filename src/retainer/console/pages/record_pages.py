@@ -15,6 +15,7 @@ from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import File, PageContext, Reply
+from retainer.console.tracked import work_to_begin
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.documents.einvoice import missing_facts
 from retainer.errors import Refusal
@@ -63,6 +64,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         badges=badges_of(record),
         actions=actions,
         more=more,
+        begins=work_to_begin(record),
         additions=new_links(context.catalogue, kind, record),
         warnings=warnings,
         facts=facts,
