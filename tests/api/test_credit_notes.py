@@ -4,6 +4,7 @@ from fractions import Fraction
 import pytest
 import time_machine
 from sqlalchemy import select
+from tests.databases import each_database
 
 from retainer.schema.billing import credit_note_shares
 
@@ -378,6 +379,34 @@ def test_the_work_of_a_fully_credited_invoice_can_be_billed_again(api, steps, st
     assert now(api, invoice)["lines"] == invoice["lines"]
     again = issued(api, *work, client_id=client)
     assert again["total"] == invoice["total"] == "357.00"
+
+
+@each_database
+@pytest.mark.parametrize("freed", ["credited", "void"])
+def test_a_line_names_the_work_that_it_has_billed_also_when_that_was_deleted(api, freed):
+    client = api.make("/clients", hourly_rate="100")["id"]
+    entries = [api.make("/time-entries", client_id=client)["id"] for _ in range(2)]
+    expense = api.make("/expenses", client_id=client, amount="100")["id"]
+    project = api.make("/projects", client_id=client, billing_type="fixed_fee", fixed_fee="50")["id"]
+    milestone = api.make(f"/projects/{project}/milestones", amount="50")["id"]
+    work = [{"time_entry_ids": entries}, {"expense_ids": [expense]}, {"milestone_id": milestone}]
+    made = [f"/time-entries/{entries[0]}", f"/expenses/{expense}", f"/projects/{project}/milestones/{milestone}"]
+    invoice = issued(api, *work, client_id=client)
+    assert {api.delete(each).status for each in made} == {422}, "an invoice bills it"
+    if freed == "void":
+        change(api, invoice, status="void")
+    else:
+        credit(api, invoice)
+    path = f"/invoices/{invoice['id']}"
+    before = api.get(path)
+    last = api.get("/events").json["meta"]["latest"]
+    assert [api.delete(each).status for each in made] == [204] * 3
+    after = api.get(path)
+    assert (after.data["lines"], after.headers["etag"]) == (invoice["lines"], before.headers["etag"])
+    assert "invoice.updated" not in {event["type"] for event in api.get("/events", {"after": last}).data}
+    assert api.patch(path, {"lines": after.data["lines"]}).status == 200, "equal lines change nothing"
+    again = issued(api, {"time_entry_ids": entries[1:]}, client_id=client)
+    assert again["lines"][0]["time_entry_ids"] == entries[1:]
 
 
 def credited_of_projects(api, note):

@@ -73,11 +73,21 @@ BillingLine = Annotated[Id | None, "The line of that invoice; null without an in
 MILESTONE_INVOICE = Derived(_milestone_invoice)
 
 
-def billed_work(work: ColumnElement[Any], out: Callable[[str], Any] | None = None) -> Derived:
-    """Return the field for the work of one kind that a line bills, or billed before it was voided or credited."""
-    return Derived(lambda table: select(work).where(allocations.c.invoice_line_id == table.c.id).scalar_subquery(), out)
+def billed_work(
+    kind: str, column: ColumnElement[int], combine: Callable[..., ColumnElement[Any]], out: Any = None
+) -> Derived:
+    """Return the field for the work of one kind that a line bills, or billed before it was voided or credited.
+
+    Work that was deleted since then is named, too: what an issued invoice says does not change.
+    """
+    work = select(combine(func.coalesce(column, allocations.c.deleted_work_id)))
+
+    def on_line(table: Table) -> ColumnElement[Any]:
+        return work.where(allocations.c.invoice_line_id == table.c.id, table.c.kind == kind).scalar_subquery()
+
+    return Derived(on_line, out)
 
 
-TIME_ON_LINE = billed_work(comma_list(allocations.c.time_entry_id), split_ids)
-EXPENSES_ON_LINE = billed_work(comma_list(allocations.c.expense_id), split_ids)
-MILESTONE_ON_LINE = billed_work(func.max(allocations.c.milestone_id))
+TIME_ON_LINE = billed_work("time", allocations.c.time_entry_id, comma_list, split_ids)
+EXPENSES_ON_LINE = billed_work("expense", allocations.c.expense_id, comma_list, split_ids)
+MILESTONE_ON_LINE = billed_work("milestone", allocations.c.milestone_id, func.max)

@@ -134,8 +134,10 @@ invoice_lines = line_table(
 
 
 def billed(name: str, target: str) -> tuple[sa.Column[int], sa.ForeignKeyConstraint]:
-    """The reference to work that a line bills; its deletion changes the lines of the invoice."""
-    return col.ref(name, target, optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines")
+    """The reference to work that a line bills, or has billed: then the work can be deleted, and its id stays."""
+    column, reference = col.ref(name, target, optional=True, on_delete="detach")
+    col.keep_reference(column, into="deleted_work_id")
+    return column, reference
 
 
 allocations = col.account_table(
@@ -144,6 +146,7 @@ allocations = col.account_table(
     *billed("time_entry_id", "time_entries"),
     *billed("expense_id", "expenses"),
     *billed("milestone_id", "milestones"),
+    col.integer("deleted_work_id", optional=True),
     col.integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
     sa.Index(None, "account_id", "invoice_line_id"),
     *(

@@ -84,14 +84,19 @@ def ref(
 
     `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`), set null
     (`detach`), or nothing (`none`), if rules never delete a target that has such a row. If this row is part of another
-    record, `holder` names the column that refers to it, or `a.b` if that is part of a third. A deletion then sets the
-    `updated_at` of that record, whose field `part` has changed.
+    record, `holder` names the column that refers to it: a deletion then sets the `updated_at` of that record, whose
+    field `part` has changed. A reference that `keep_reference` has marked is set to null and stays in another column.
     """
-    info = {"target": target, "on_delete": on_delete, "holder": holder, "part": part}
+    info = {"target": target, "on_delete": on_delete, "holder": holder, "part": part, "kept_in": None}
     return (
         sa.Column(name, INTEGER, nullable=optional, info=info),
         sa.ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
     )
+
+
+def keep_reference(column: sa.Column[T], into: str) -> None:
+    """Let a deletion that sets a reference to null write the id that it had into another column."""
+    column.info["kept_in"] = into
 
 
 def hidden(column: sa.Column[T]) -> sa.Column[T]:

@@ -1,6 +1,5 @@
 """Statements for the constraints of tables: existing references, unique values, and deletions."""
 
-from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple, get_origin
 
@@ -88,22 +87,18 @@ def _plan(
                 continue
             affected = column.in_(ids)
             if column.info["holder"] is not None:
-                steps += _touches(child, column.info["holder"], column.info["part"], affected)
+                holder = child.c[column.info["holder"]]
+                held = metadata.tables[holder.info["target"]]
+                touched = held.c.id.in_(select(holder).where(affected))
+                steps.append(Step(updating(held, touched, parts=(column.info["part"],))))
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
-                steps.append(Step(updating(child, affected, values={column.name: None})))
+                kept = {column.info["kept_in"]: column} if column.info["kept_in"] else {}
+                steps.append(Step(updating(child, affected, values={column.name: None, **kept})))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
     steps.append(Step(deleting(table, doomed), table, doomed, found_by))
-
-
-def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) -> Iterator[Step]:
-    for name in path.split("."):
-        holder = table.c[name]
-        table = metadata.tables[holder.info["target"]]
-        affected = table.c.id.in_(select(holder).where(affected))
-        yield Step(updating(table, affected, parts=(part,)))
 
 
 @cache
