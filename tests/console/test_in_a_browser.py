@@ -21,8 +21,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from retainer.console.own_records import OWN_RECORDS
 from retainer.identity.people import users
-from retainer.kernel.roles import OWN_RECORDS
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.values.reading import unwrapped, writable_fields
 from tests.browser import Browser
@@ -164,7 +164,8 @@ def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(a
     screen.open("/console/sign-in")
     assert screen.browser.findings() == []
     visitor, texts = person(role), fill(api)
-    for kind, owner in OWN_RECORDS.items():
+    for kind, own in OWN_RECORDS.items():
+        owner = "manager_id" if kind == "projects" else own.owner
         api.patch(f"/{kind}/{texts[f'records/{kind}']}", {owner: visitor.user_id})
     enter(screen, api, visitor)
     pages = [path for path in paths(texts) if not path.endswith(NO_PAGES) and visitor.get(path).status == 200]

@@ -8,8 +8,9 @@ import pytest
 
 from retainer.app import RESOURCES
 from retainer.console.catalogue import Catalogue
+from retainer.console.own_records import HIDDEN, OWN_RECORDS
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
-from retainer.kernel.roles import EVERYTHING, HIDDEN, OWN_RECORDS, ROLES, allows
+from retainer.kernel.roles import EVERYTHING, ROLES, allows
 from retainer.kernel.routes import Routes, first_part
 from retainer.values.exact import utcnow
 from tests.console.visitor import admin_of
@@ -77,7 +78,8 @@ def test_each_link_leads_to_a_page_that_the_role_may_open(api, person, role):
 
 def test_a_member_sees_only_their_own_records(api, person):
     visitor = person("member")
-    for kind, owner in OWN_RECORDS.items():
+    for kind, declared in OWN_RECORDS.items():
+        owner = "manager_id" if kind == "projects" else declared.owner
         own, other = (
             api.make(f"/{kind}", description=f"Text of {whose}", **{owner: whose})["id"]
             for whose in (visitor.user_id, api.member_id)
@@ -92,8 +94,9 @@ def test_a_member_sees_only_their_own_records(api, person):
             pages = [visitor.get(f"{path}/{each}{below}") for each in (other, 999_999)]
             assert {page.status for page in pages} == {404}
             assert len({page.text.partition("Request ID")[0] for page in pages}) == 1, "nobody learns that it exists"
-        for below in ("edit", "delete"):
+        for below, method in (("edit", "PATCH"), ("delete", "DELETE")):
             assert visitor.post(f"{path}/{other}/{below}", {"description": "Changed"}).status == 404
+            assert (visitor.get(f"{path}/{own}/{below}").status == 200) == (method in declared.methods), below
         assert api.get(f"/{kind}/{other}").data["description"] == f"Text of {api.member_id}"
     assert visitor.get(f"/console/records/tickets/{other}/reply").status == 404
 
@@ -197,6 +200,7 @@ def test_pages_of_a_member_show_no_rate_no_amount_and_no_hours_of_others(api, pe
     for below in (
         *("tasks", "tickets", "time-entries", f"tasks/{task}", f"tickets/{ticket}", f"time-entries/{own}"),
         *(f"tasks/{task}/edit", f"time-entries/{own}/edit", "time-entries/new", "time-entries/csv", "tasks/csv"),
+        *("projects", "projects/csv", f"projects/{project}"),
     ):
         html = visitor.get(f"/console/records/{below}").html
         html = re.sub(r"[0-9a-f]{16,}|<time.*?</time>|\d{4}-\d\d-\d\dT[\d:.]+", "", html)  # states, digests, instants
@@ -341,3 +345,59 @@ def test_what_work_costs_is_shown_to_keys_of_admins_and_managers_only(api, role)
     if role == "member":
         for path in ("/users", f"/users/{colleague}", "/reports/utilisation", "/reports/overview", "/time-entries"):
             assert "43.21" not in api.get(path, key=key).body.decode(), path
+
+
+def test_a_member_records_their_own_expenses(api, person):
+    visitor, client = person("member"), api.make("/clients", name="Nordwind")["id"]
+    project = api.make("/projects", client_id=client, name="Relaunch")["id"]
+    api.make("/expenses", client_id=client, user_id=api.member_id, amount="777.77", vendor="Somebody's dinner")
+    form = visitor.get("/console/records/expenses/new").html
+    assert ('name="markup_percent"' in form, 'name="category"' in form) == (False, True)
+    fields = {"amount": "49.90", "category": "travel", "project_id": f"{project}", "vendor": "Deutsche Bahn"}
+    made = visitor.submit("/console/records/expenses/new", **fields, markup_percent="50")
+    (expense,) = api.get("/expenses", {"user_id": visitor.user_id}).data
+    assert (expense["amount"], expense["category"], expense["project_id"]) == ("49.90", "travel", project)
+    assert expense["markup_percent"] == "0"
+    assert "49.90 EUR" in made.text
+    listed = visitor.get("/console/records/expenses")
+    assert ("Deutsche Bahn" in listed.text, "dinner" in listed.html, "777.77" in listed.html) == (True, False, False)
+    path = f"/console/records/expenses/{expense['id']}"
+    assert visitor.submit(f"{path}/edit", amount="59.90").status == 200
+    api.make("/invoices", client_id=client, unbilled_work={"expenses": {"project_ids": [project]}})
+    assert "This expense is on an invoice" in visitor.get(f"{path}/edit").text
+    assert "It cannot be deleted" in visitor.get(f"{path}/delete").text
+    assert "/invoices/" not in visitor.get(path).html
+
+
+def test_a_member_sees_the_project_that_they_work_on_without_amounts(api, person):
+    visitor, client = person("member"), api.make("/clients", name="Nordwind")["id"]
+    terms = {"billing_type": "fixed_fee", "fixed_fee": "7654.32", "budget_amount": "8765.43", "budget_minutes": 2400}
+    project = api.make("/projects", client_id=client, name="Relaunch", description="All of the site", **terms)["id"]
+    api.make(f"/projects/{project}/milestones", name="Concept agreed", amount="3210.98")
+    path = f"/console/records/projects/{project}"
+    assert visitor.get(path).status == 404
+    task = api.make("/tasks", project_id=project, title="Wireframes", assignee_id=visitor.user_id)["id"]
+    api.make("/tasks", project_id=project, title="Of a colleague", assignee_id=api.member_id)
+    api.make("/time-entries", project_id=project, client_id=client, user_id=api.member_id, duration_minutes=677)
+    page = visitor.get(path)
+    for shown in ("Relaunch", "All of the site", "Concept agreed", "40:00 h", "Wireframes", "Start timer"):
+        assert shown in page.text, shown
+    for hidden in ("7,654.32", "8,765.43", "3,210.98", "EUR", "Of a colleague", "11:17", "Bill…", "Fixed fee", "Edit"):
+        assert hidden not in page.text, hidden
+    assert path in visitor.get(f"/console/records/tasks/{task}").links
+    assert path in visitor.get("/console/records/projects").links
+    for below in ("bill", "edit", "delete"):
+        assert (visitor.get(f"{path}/{below}").status, visitor.post(f"{path}/{below}", SENT).status) == (404, 404)
+    assert visitor.get("/console/records/projects/new").status == 404
+    assert visitor.get("/console/records/projects?over_budget=true").status == 422
+    api.delete(f"/tasks/{task}")
+    assert visitor.get(path).status == 404
+
+
+def test_a_member_deletes_no_ticket_of_a_client(api, person):
+    visitor = person("member")
+    ticket = api.make("/tickets", assignee_id=visitor.user_id)["id"]
+    path = f"/console/records/tickets/{ticket}"
+    assert "Delete…" not in visitor.get(path).text
+    assert (visitor.get(f"{path}/delete").status, visitor.post(f"{path}/delete", {}).status) == (404, 404)
+    assert person("manager").submit(f"{path}/delete").status == 200

@@ -5,15 +5,16 @@ They follow from the operations of the API: a page calls the same handlers, with
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from sqlalchemy import Table
 
+from retainer.console.own_records import OWN_RECORDS, Own
 from retainer.errors import Refusal, not_found
 from retainer.kernel.paging import Page, Paged, first_records
 from retainer.kernel.query import Filter, parameters
 from retainer.kernel.resource import Operation
-from retainer.kernel.roles import HIDDEN, OWN_RECORDS, ROLES, Area
+from retainer.kernel.roles import ROLES, Area
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
@@ -48,8 +49,17 @@ class Kind(NamedTuple):
     changing: Operation | None
     deleting: Operation | None
     parent: Table | None
-    owner: str = ""
-    """The field that says whose a record is, if the role sees only its user's own."""
+    own_only: Own | None = None
+    """How the role sees its user's own records, if it sees no others."""
+
+    @property
+    def owner(self) -> str:
+        """Return the field that says whose a record is; empty if the role sees all."""
+        return self.own_only.owner if self.own_only else ""
+
+    @property
+    def query(self) -> type[Filter]:
+        return (self.own_only and self.own_only.query) or self.listing.query
 
     @property
     def title(self) -> str:
@@ -82,21 +92,27 @@ class Kind(NamedTuple):
     def get(self, tx: Tx, record_id: int) -> Record:
         """Return a record with what the role may see of it. Raises `not_found`, also if it is not the user's own."""
         record: Record = tx.get(self.table, record_id, self.record)
-        if self.owner and getattr(record, self.owner) != tx.actor.user_id:
+        if self.own_only and not self.is_own(tx, record):
             raise not_found(singular(self.table))
         load_details(tx, self.table, [record])
         return self.without_hidden([record])[0]
 
+    def is_own(self, tx: Tx, record: Record) -> bool:
+        if hasattr(record, self.owner):
+            return bool(getattr(record, self.owner) == tx.actor.user_id)
+        return self.first(tx, {"ids": f"{record.id}"}, size=1) != []
+
     def without_hidden(self, records: list[Record]) -> list[Record]:
-        for record in records if self.owner else ():
-            for name in HIDDEN.intersection(record.__struct_fields__):
+        hidden = self.own_only.hidden if self.own_only else frozenset[str]()
+        for record in records:
+            for name in hidden.intersection(record.__struct_fields__):
                 setattr(record, name, None)
         return records
 
     @property
     def left_out(self) -> frozenset[str]:
         """Return the fields and filters that the role may not see, or that are the same for all its records."""
-        return HIDDEN | {self.owner} if self.owner else frozenset()
+        return self.own_only.hidden | {self.owner} if self.own_only else frozenset()
 
     def own(self, user_id: int, query: Filter) -> Filter:
         """Limit a query to the records of the user, if the role sees no others."""
@@ -116,9 +132,11 @@ class Kind(NamedTuple):
         return f"/records/{self.name}/{record.id}" if self.reading else f"/records/{self.name}"
 
     def filters(self, tx: Tx, texts: dict[str, str]) -> Filter:
-        known = parameters(self.listing.query)
-        values = {known[name].field: known[name].read(text) for name, text in texts.items() if name in known}
-        return self.own(tx.actor.user_id, self.listing.query(**values))
+        known = parameters(self.query)
+        values: dict[str, Any] = {
+            known[name].field: known[name].read(text) for name, text in texts.items() if name in known
+        }
+        return self.own(tx.actor.user_id, self.query(**values))
 
     def page(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> Paged[Record]:
         """Return the first page of the list; `within` is the id of the parent, if it has one."""
@@ -157,15 +175,23 @@ class Catalogue:
             if listing.paged and table is not None and is_kind and path == listing.resource.path:
                 reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
                 parent = listing.resource.parent
-                owner = "" if "records" in self.areas else OWN_RECORDS.get(name)
-                if owner is not None:
-                    self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent, owner)
+                own = None if "records" in self.areas else OWN_RECORDS.get(name)
+                if own is not None:
+                    writing = {"POST": creating, "PATCH": changing, "DELETE": deleting}
+                    writing |= dict.fromkeys(writing.keys() - own.methods)
+                    creating, changing, deleting = writing.values()
+                if own is not None or "records" in self.areas:
+                    self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent, own)
         self.by_table = {kind.table.name: kind for kind in self.kinds.values()}
 
-    def owner_of(self, table: Table) -> str:
-        """Return the field that says whose a record is, if the role sees only its user's own; empty if it sees all."""
+    def owner_of(self, table: Table, *, is_named: bool = False) -> str:
+        """Return the field that says whose a record is, if the role sees only its user's own; empty if it sees all.
+
+        Of some tables, it reads the names of all records, which it does not see: for names alone, `is_named`.
+        """
         kind = self.by_table.get(table.name)
-        return kind.owner if kind else ""
+        own = kind.own_only if kind else None
+        return own.owner if own and not (is_named and own.is_named) else ""
 
     def operation(self, method: str, path: str) -> Operation:
         return self._operations[method, path]

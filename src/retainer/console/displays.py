@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from retainer.billing.expenses import Expense
+from retainer.console.catalogue import Kind
 from retainer.console.kinds import clients, documents, projects, sites, tickets
 from retainer.console.kinds.display import FREE, Display, Lock
 from retainer.console.names import Link
@@ -52,7 +53,7 @@ EXPENSES = Display(
     filters=("date_from", "date_to", "client_id", "billing_status"),
     sums=(Sum("amount"), Sum("billable_amount")),
     facts=("amount", "net_amount", "date", "client_id", "project_id", "user_id", "billing_status"),
-    lock=lambda expense: FREE if expense.invoice_id is None else SPENT,
+    lock=lambda expense: SPENT if expense.billing_status == "billed" else FREE,
     rare=("markup_percent", "receipt_url", "reimbursable"),
 )
 
@@ -124,6 +125,16 @@ DISPLAYS = {
     "tickets": tickets.DISPLAY,
     "sites": sites.DISPLAY,
 }
+
+
+OF_MEMBERS = {"projects": projects.OWN_DISPLAY}
+"""The displays of records that a role sees only as its user's own, where others would be without what is left out."""
+
+
+def display_for(kind: Kind) -> Display:
+    """Return what a role sees of a kind."""
+    display = OF_MEMBERS.get(kind.name, DISPLAYS[kind.name]) if kind.own_only else DISPLAYS[kind.name]
+    return display.without(kind.left_out)
 
 
 def display_of(name: str) -> Display:

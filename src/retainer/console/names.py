@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
+from retainer.console.own_records import is_own
 from retainer.console.unnamed import load_unnamed
 from retainer.schema.crm import clients
 from retainer.schema.identity import api_keys, users
@@ -67,6 +68,8 @@ class Names:
         for table, links in self._pending.items():
             for record_id, name in load_names(self.tx, table, links).items():
                 links[record_id].text = name
+            for record_id in load_own(self.tx, self.catalogue, table, links):
+                links[record_id].path = path_of(self.catalogue, table, record_id, is_own=True)
         self._pending = {}
 
 
@@ -78,6 +81,12 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
     wanted = sorted(ids)[:MAX_NAMES] if table.info["named_by"] else []
     rows = tx.all(_by_id(table, owner), ids=json.dumps(wanted), me=tx.actor.user_id) if wanted else ()
     return _with_unnamed(tx, table, {record_id: _name(table, record_id, texts) for record_id, *texts in rows})
+
+
+def load_own(tx: Tx, catalogue: Catalogue, table: Table, ids: Iterable[int]) -> set[int]:
+    """Return which rows are the user's own; none if the role sees all, or none of them."""
+    owner = catalogue.owner_of(table)
+    return {*load_names(tx, table, ids, owner)} if owner else set()
 
 
 def load_choices(
@@ -141,7 +150,7 @@ def _name(table: Table, record_id: int, texts: list[object]) -> str:
 @cache
 def _by_id(table: Table, owner: str) -> Select[int, str]:
     found = select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, "ids"))
-    return found.where(table.c[owner] == bindparam("me")) if owner else found
+    return found.where(is_own(table, owner, bindparam("me"))) if owner else found
 
 
 @cache
@@ -164,7 +173,7 @@ def name_columns(table: Table) -> list[ColumnElement[Any]]:
 def limits_of(table: Table, owner: str, only: Only) -> Iterator[ColumnElement[bool]]:
     """Yield the conditions of what is offered; with an `owner`, the field of it names the user `me`."""
     if owner:
-        yield table.c[owner] == bindparam("me")
+        yield is_own(table, owner, bindparam("me"))
     if only and table in {clients, projects}:
         yield table.c.status != "archived"
     if only and table is projects:

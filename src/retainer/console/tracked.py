@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from sqlalchemy import Table, select
 
 from retainer.console.catalogue import Catalogue
-from retainer.console.names import Link, is_open, load_choices, load_names, path_of
+from retainer.console.names import Link, is_open, load_choices, load_names, load_own, path_of
 from retainer.schema.crm import clients
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks
@@ -57,8 +57,7 @@ def load_works(tx: Tx, catalogue: Catalogue, names: Collection[str]) -> Iterator
         ids = {int(part[1]) for name in names if (part := part_of(name)) and part[0] == field}
         if not ids:
             continue
-        details, owner = load_details(tx, field, ids), catalogue.owner_of(table)
-        own = load_names(tx, table, ids, owner) if owner else {}
+        details, own = load_details(tx, field, ids), load_own(tx, catalogue, table, ids)
         for record_id, text in load_names(tx, table, ids).items():
             work = Link(text, path_of(catalogue, table, record_id, is_own=record_id in own))
             yield f"{field}-{record_id}", work, details.get(record_id, "")
@@ -95,5 +94,4 @@ def may_track(tx: Tx, catalogue: Catalogue, work: str) -> bool:
     if field not in WORK or WORK[field] is clients:
         return False
     table = WORK[field]
-    owner = "" if table is projects else catalogue.owner_of(table)
-    return is_open(tx, table, int(record_id), owner)
+    return is_open(tx, table, int(record_id), catalogue.owner_of(table, is_named=True))

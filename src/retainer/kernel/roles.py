@@ -27,17 +27,6 @@ ROLES: Mapping[str, frozenset[Area]] = MappingProxyType(
 """What each role may do; `docs/roles.md` says what the areas are. Operators are no users: they run commands."""
 OF_SCOPES: Mapping[str, Area] = MappingProxyType({"webhooks": "webhooks"})
 """The areas of scopes, by their resource: a key has these scopes only while its user's role includes the area."""
-OWN_RECORDS: Mapping[str, str] = MappingProxyType(
-    {"tasks": "assignee_id", "tickets": "assignee_id", "time-entries": "user_id"}
-)
-"""The lists that the console shows without the area `records`: only those whose field names the user."""
-HIDDEN = frozenset(
-    {
-        *("hourly_rate", "has_rate", "amount", "currency", "billing_status", "invoice_id", "invoice_line_id"),
-        *("tracked_minutes", "remaining_minutes"),
-    }
-)
-"""The fields and filters of these records that it then leaves out: rates, amounts, and hours of others."""
 
 
 def may(actor: Actor, area: Area) -> bool:

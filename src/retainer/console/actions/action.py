@@ -165,7 +165,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     def choose(self, name: str, _: Tx, context: PageContext) -> FormPage:
         """Return the form of the action on the records of a kind. Raises `not_found`."""
-        kind = context.catalogue.find(name)
+        kind = context.catalogue.find(name, "changing")
         return FormPage(
             *(section_of(kind), self.word, self.button or self.word, partial(self.act, kind)),
             sheet_of=partial(self.sheet, kind),

@@ -266,7 +266,7 @@ class Inputs:
 
     def owner_of(self, table: Table, _: str) -> str:
         """Return the field that says whose a record is, if the role sees only its user's own."""
-        return self.context.catalogue.owner_of(table)
+        return self.context.catalogue.owner_of(table, is_named=True)
 
     def _with_chosen(self, options: list[Choice], text: str, table: Table | None) -> list[Choice]:
         """Return the options, with one more for a text that is none of them, such as several of them."""
@@ -296,7 +296,7 @@ class Inputs:
                 self.names[table, text] = {f"{each}": names[each] for each in found if each in names}
 
     def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
-        owner = self.context.catalogue.owner_of(table)
+        owner = self.context.catalogue.owner_of(table, is_named=True)
         found = load_choices(self.tx, table, owner, only=only)
         if found is None or not only:
             return found

@@ -10,12 +10,15 @@ from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, table_of
+from retainer.kernel.paging import first_records
 from retainer.schema.identity import users
-from retainer.schema.work import tasks, time_entries
+from retainer.schema.work import milestones, tasks, time_entries
 from retainer.values.reading import unwrapped
+from retainer.work.milestones import Milestone, MilestoneFilter
 from retainer.work.project_types import Project
 from retainer.work.tasks import Status
 
+SHOWN_MILESTONES = 50
 NEWEST_ENTRIES = 2000
 """Time entries whose hours are added up by person; of a longer project, these are the newest."""
 TASKS_BY_STATUS = (
@@ -117,6 +120,23 @@ def hours_by_person(page: RecordPage[Project]) -> TableBlock:
     return table_of("People", ("Person", "Time", "Last day"), rows, numbers=2, note=note)
 
 
+def own_blocks(page: RecordPage[Project]) -> Iterator[AnyBlock]:
+    """Yield what people who work on a project see of it besides its texts: its milestones, without amounts."""
+    found = first_records(
+        *(page.tx, milestones, Milestone, MilestoneFilter(), MilestoneFilter.sorts[:1], SHOWN_MILESTONES),
+        project_id=page.own.id,
+    )
+    if found:
+        yield page.table("Milestones", found, milestones, ("name", "due_date", "status"))
+
+
+OWN_DISPLAY = Display(
+    columns=(Column("name", "code"), "client_id", "status", "due_date", "budget_minutes", "manager_id"),
+    filters=("client_id", "status"),
+    facts=("client_id", "budget_minutes", "start_date", "due_date", "manager_id"),
+    blocks=own_blocks,
+    is_offered=True,
+)
 DISPLAY = Display(
     columns=(
         Column("name", "code"),

@@ -10,7 +10,7 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind, plain
-from retainer.console.displays import DISPLAYS
+from retainer.console.displays import display_for
 from retainer.console.editing.filters import Filters
 from retainer.console.forms import filter_text
 from retainer.console.kinds.display import Display
@@ -55,7 +55,7 @@ def find(context: PageContext) -> tuple[Kind, Display]:
     kind = context.catalogue.kinds.get(context.path_parameters["kind"])
     if kind is None or kind.parent is not None:
         raise Refusal("not_found", "This page does not exist, or your role does not include it.")
-    return kind, DISPLAYS[kind.name].without(kind.left_out)
+    return kind, display_for(kind)
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -65,7 +65,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         context.query.texts.update({name: [text] for name, text in parse_qsl(display.views[0][1])})
     asked = read_asked(context, kind)
     targets = references(kind.table, kind.record) | {"tag_id": tags}
-    filters = Filters(tx, context, kind.listing.query, targets, kind.left_out)
+    filters = Filters(tx, context, kind.query, targets, kind.left_out)
     by_name = {field.name: field for field in filters.fields}
     first = [by_name[name] for name in display.filters]
     more = sorted((field for field in filters.fields if field not in first), key=lambda field: field.name in COMMON)
@@ -122,7 +122,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
 
     A blank field is left out. A day is the instant at which it begins for the account; numbers are as in forms.
     """
-    shapes = {name: declared(each.hint).shape for name, each in parameters(kind.listing.query).items()}
+    shapes = {name: declared(each.hint).shape for name, each in parameters(kind.query).items()}
     sent = {name: [text.strip() for text in texts if text.strip()] for name, texts in context.query.texts.items()}
     texts = {name: texts for name, texts in sent.items() if texts}
     for name in texts.keys() & kind.left_out:
@@ -137,7 +137,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         except InvalidValue as error:
             errors[name] = [str(error)]
     try:
-        filters, found = read_query(pairs, kind.listing.query, page_readers(kind.listing.query, is_summed=False))
+        filters, found = read_query(pairs, kind.query, page_readers(kind.query, is_summed=False))
         page = take_page(context.request, filters, pairs, found)
     except Refusal as refusal:
         if "errors" not in refusal.members:
@@ -156,7 +156,8 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: Aske
         if name not in known:
             value, target = ",".join(sent), filters.targets.get(name)
             ids = [int(text) for text in value.split(",") if text.strip().isdecimal()]
-            found = load_names(tx, target, ids, context.catalogue.owner_of(target)) if target is not None else {}
+            owner = context.catalogue.owner_of(target, is_named=True) if target is not None else ""
+            found = load_names(tx, target, ids, owner) if target is not None else {}
             text = ", ".join(found.values()) or value
             yield name, value, f"{field_label(name)}: {text}", context.link(**{name: None})
 
@@ -172,7 +173,7 @@ def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]
 
 def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, current: str) -> Iterator[Heading]:
     """Yield the headings of a list; those of fields that the API sorts by are links, the largest or latest first."""
-    known = {name.lstrip("-") for name in kind.listing.query.sorts}
+    known = {name.lstrip("-") for name in kind.query.sorts}
     for place, (heading, column) in enumerate(zip(block.columns, as_columns(display.columns), strict=True)):
         field = column.sort or column.field
         if field not in known:
@@ -187,7 +188,7 @@ def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlo
 
 
 def sorts_of(kind: Kind) -> list[tuple[str, str]]:
-    names = [name.lstrip("-") for name in kind.listing.query.sorts]
+    names = [name.lstrip("-") for name in kind.query.sorts]
     labels = {name: field_label(name, kind.table) for name in names}
     both = [[(name, f"{labels[name]}, ascending"), (f"-{name}", f"{labels[name]}, descending")] for name in names]
     return [("", "Default"), *(each for pair in both for each in pair)]

@@ -35,7 +35,7 @@ from retainer.values.reading import read_changes, read_record
 from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
-ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
+ROLES = "A member sees their own time, expenses and work, a manager all records and reports, an admin everything."
 OPEN_WORK = (("tasks", "Open tasks", {"open": "true"}), ("tickets", "Unresolved tickets", {"status": "unresolved"}))
 """What can be assigned to a person: the kind, its words, and the filters of what is not done."""
 TIMER = select(timers.c.started_at).where(timers.c.user_id == bindparam("user"))

@@ -8,7 +8,7 @@ from retainer.billing.files import DocumentQuery
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
-from retainer.console.displays import DISPLAYS, display_of
+from retainer.console.displays import DISPLAYS, display_for, display_of
 from retainer.console.editing.calls import create_record
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import AnyPage, RecordPage
@@ -46,7 +46,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     kind = context.catalogue.find(context.path_parameters["kind"])
     record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     page: AnyPage = RecordPage(tx, context, kind, record)
-    display = DISPLAYS[kind.name]
+    display = display_for(kind)
     facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
     actions_by_path = {action.path: action for action in ACTIONS.get(kind.name, ())}
     forms = [actions_by_path[path].block(page, record, title, *without) for path, title, without in display.forms]
@@ -87,7 +87,7 @@ def related_blocks(page: AnyPage) -> Iterator[AnyBlock]:
 
 def related(page: AnyPage, kind: Kind, field: str | None) -> TableBlock:
     """Return the first records that refer to this one, without columns that would repeat what its page says."""
-    display = DISPLAYS[kind.name].without(kind.left_out)
+    display = display_for(kind)
     filters = {field: f"{page.own.id}"} if field else {}
     size = SHOWN if kind.reading else SHOWN_PARTS
     if not display.is_counted:
@@ -143,7 +143,7 @@ class ActionLink(NamedTuple):
 def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
     kind, record = page.kind, page.own
     links = conversions(record)
-    for each in offers_of(kind.name, record):
+    for each in offers_of(kind.name, record) if kind.changing else ():
         path = f"#{each.path}" if each.is_inline else each.path
         links.append(ActionLink(each.label, path, each.is_next(record)))
     if kind.changing:

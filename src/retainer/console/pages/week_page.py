@@ -127,7 +127,7 @@ class Week:
         names = {name for name in self.context.typed.texts_of("row") if part_of(name)}
         for field, table in WORK.items():
             asked = {name for name in names if name.startswith(f"{field}-")}
-            owner = self.context.catalogue.owner_of(table)
+            owner = self.context.catalogue.owner_of(table, is_named=True)
             if asked and owner:
                 ids = [int(name.removeprefix(f"{field}-")) for name in asked]
                 own = {f"{field}-{each}" for each in load_names(self.tx, table, ids, owner)}
