@@ -41,6 +41,12 @@ RECIPES = {
     "/tickets": lambda _: {"subject": "The checkout is slow"},
     "/tickets/{ticket_id}/replies": lambda _: {"body": "We are looking into it."},
     "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
+    "/files": lambda api: {
+        "record": "client",
+        "record_id": api.usual("/clients"),
+        "name": "Contract.pdf",
+        "content": "JVBERi0xLjcgY29udHJhY3Q=",
+    },
     "/webhooks": lambda api: {"url": f"https://receiver{api.next()}.example/hooks"},
     "/webhooks/{webhook_id}/redeliver": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "/batch": lambda _: {

@@ -59,6 +59,7 @@ def test_the_settings_in_force_are_shown_as_they_are_written_with_their_source(t
         "RETAINER_MAX_SITES": ("1000", "default"),
         "RETAINER_MAX_WEBHOOKS": ("20", "default"),
         "RETAINER_MAX_LOGO_KB": ("20000", "default"),
+        "RETAINER_MAX_FILE_MB": ("2000", "default"),
         "RETAINER_WEBHOOKS": ("yes", "default"),
         "RETAINER_BACKUP_DIR": ("/mnt/b", "environment"),
         "RETAINER_BACKUP_EVERY": ("0.5", "environment"),

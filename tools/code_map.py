@@ -32,6 +32,7 @@ LAYERS = (
     "support",
     "sites",
     "sites/monitor",
+    "files",
     "reports",
     "events",
     "events/sender",

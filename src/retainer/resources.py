@@ -5,6 +5,7 @@ from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices, preview
 from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
+from retainer.files import files
 from retainer.reports import overview, profitability, revenue, tax, utilisation
 from retainer.sites import sites
 from retainer.support import ticket_replies, tickets
@@ -30,6 +31,7 @@ OF_AREAS = [
     tickets.api,
     ticket_replies.api,
     sites.api,
+    files.api,
     overview.api,
     revenue.by_client,
     revenue.by_month,

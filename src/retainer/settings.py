@@ -167,6 +167,7 @@ class Settings:
     max_logo_kb: tuple[str, ...] = _setting(
         ("20000",), "Maximum size in KB of all logos that an account's documents print.", BY_PLAN
     )
+    max_file_mb: tuple[str, ...] = _setting(("2000",), "Maximum size in MB of all files of an account.", BY_PLAN)
     webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", YES_OR_NO)  # noqa: FBT003
     backup_dir: Path | None = _setting(
         None,

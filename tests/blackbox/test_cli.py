@@ -84,6 +84,7 @@ def test_accounts_are_listed_with_what_they_use(tmp_path):
     assert used["rows"] >= before.pop(agency["account_id"])["rows"] + 9, "tags, their events, and the requests"
     assert after == before, "the other account used nothing meanwhile"
     assert (used["name"], used["requests"], used["server_errors"], used["logo_bytes"]) == ("Used", 3, 0, 0)
+    assert (used["file_bytes"], used["max_file_mb"]) == (0, 2000)
     assert (used["sites"], used["webhooks"]) == (0, 0)
     assert (used["max_sites"], used["max_webhooks"], used["max_logo_kb"]) == (1000, 20, 20000)
     assert re.fullmatch(INSTANT, used["last_used_at"])

@@ -57,7 +57,12 @@ CONVERTIBLE: dict[str, dict[str, Any]] = {
 """The fields of records from which others can be created."""
 POSITIONS = {"event_id"}
 """Fields of bodies that are named like references, but are positions: each account has event 1."""
-REFERENCED_TABLES = {"template_id": "projects", "assignee_id": "users", "offset_invoice_id": "invoices"}
+REFERENCED_TABLES = {
+    "template_id": "projects",
+    "assignee_id": "users",
+    "offset_invoice_id": "invoices",
+    "record_id": "clients",  # the sample of a file is that of a client
+}
 """Fields of bodies that are not columns, and not named after the table that they refer to."""
 VOLATILE_HEADERS = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
 """Headers that differ between two responses to the same request."""

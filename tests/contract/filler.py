@@ -62,6 +62,7 @@ FIELD_VALUES = {
     **dict.fromkeys(("due_at", "maintenance_until"), AROUND_NOW),
     **dict.fromkeys(("version", "update_version", "wp_version", "wp_update_version"), VERSIONS),
     "slug": PLUGINS,
+    "content": ("UmVjZWlwdA==", "JVBERi0xLjc="),
 }
 """Values of fields whose schema does not tell what they are."""
 LATE = {"due_date": (YESTERDAY, TODAY), "due_at": AROUND_NOW}

@@ -51,6 +51,7 @@ LAYERS = [
     "work",
     "support",
     "sites",
+    "files",
     "reports",
     "resources",
     "events",
@@ -76,7 +77,7 @@ LAYERS = [
 """Each imports only from itself and from those above it, so that no two of them depend on each other."""
 HANDLERS = [each.handler for each in OPERATIONS if each.handler.__module__ != Resource.__module__]
 """Those that are functions of an area; plain operations are declared."""
-AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "events", "batches")
+AREAS = ("identity", "crm", "billing", "work", "support", "sites", "files", "reports", "events", "batches")
 UNSCOPED = {
     "traffic/usage.py",
     "rollups/doctor.py",

@@ -72,6 +72,8 @@ DAMAGES = {
     "a deleted task": ("DELETE FROM tasks", "events", "do not say that it was deleted"),
     "a logo's bytes": ("UPDATE logos SET content = sha256_of_nothing", "files", "the digest differs"),
     "a deleted logo": ("DELETE FROM logos", "files", "which does not exist"),
+    "a file's bytes": ("UPDATE file_pieces SET content = sha256_of_nothing", "files", "Its bytes are not those"),
+    "a lost piece": ("DELETE FROM file_pieces", "files", "Piece 0 of file 1 is missing"),
     "a damaged PDF": ("UPDATE issued_documents SET pdf = sha256_of_nothing", "files", "PDF is damaged"),
     "what an invoice says": ("UPDATE document_versions SET facts = '{}'", "files", "What it says cannot be read"),
     "the first versions deleted": (
@@ -124,6 +126,7 @@ def busy(api):
     api.patch(f"/tickets/{ticket - 1}", {"status": "pending"})
     with api.operating() as tx:
         logos.set_logo(tx, png())
+    api.make("/files")
     entries = [api.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(2)]
     lines = [{"time_entry_ids": entries[:1]}, LINE]
     api.make("/invoices", client_id=client, lines=[LINE], status="sent")

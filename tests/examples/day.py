@@ -315,6 +315,10 @@ def care(show: Show) -> None:
         url="https://blog.lindner-optik.example",
         monitoring_enabled=False,
     )
+    show("listFiles", query={"record": "expense", "record_id": 1})
+    show("createFile", record="expense", record_id=1, name="2026-031.pdf", content="JVBERi0xLjcgcmVjZWlwdA==")
+    show("getFile", 1)
+    show("deleteFile", 2)
 
 
 def report(show: Show) -> None:

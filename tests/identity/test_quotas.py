@@ -1,5 +1,6 @@
 """Quotas by plan: what an account has is counted where it is written, and a refusal says how much is included."""
 
+import base64
 import itertools
 
 import pytest
@@ -72,6 +73,19 @@ def test_logos_of_issued_documents_count_and_a_refused_one_changes_nothing(api):
         assert len(tx.all(logos.select(logos.logos.c.id))) == 1
     limit(api, max_logo_kb="2")
     save(300)
+
+
+def test_the_files_of_an_account_have_the_room_of_its_plan(both):
+    api, other = both
+    limit(api, max_file_mb="1")
+    content = base64.b64encode(bytes(600_000)).decode()
+    file = api.create("/files", content=content).data
+    message = "The account would have 2 MB of files, and its plan includes 1. Delete files that are no longer needed"
+    assert api.create("/files", content=content).errors["content"][0].startswith(message)
+    assert [row["id"] for row in api.get("/files").data] == [file["id"]]
+    assert other.create("/files", content=content).status == 201
+    api.delete(f"/files/{file['id']}")
+    assert api.create("/files", content=content).status == 201
 
 
 def test_a_plan_that_does_not_exist_ends_the_start_with_a_sentence():

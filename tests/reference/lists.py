@@ -36,6 +36,7 @@ SORTS_AND_SEARCHES = {
     "/tickets": ("-created_at", "number subject description"),
     "/tickets/{ticket_id}/replies": ("created_at", "body"),
     "/sites": ("name", "name url"),
+    "/files": ("created_at", "name"),
     "/users": ("name", "name"),
 }
 """The default order of each list, and the fields that `q` searches."""

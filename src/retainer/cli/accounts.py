@@ -44,8 +44,8 @@ Logo = Annotated[
 ]
 RemoveLogo = Annotated[bool, typer.Option("--remove-logo", help="Remove the logo.")]
 USAGE = (
-    "Count rows, sites, webhooks, bytes of logos, requests, server errors and the last use of a key, with the "
-    "limits of the plan; this takes a while."
+    "Count rows, sites, webhooks, bytes of logos and files, requests, server errors and the last use of a key, with "
+    "the limits of the plan; this takes a while."
 )
 COLUMNS = ("id", "name", "status", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
 OF_USAGE = ("id", "name", "status", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))

@@ -232,8 +232,7 @@ class PageContext(msgspec.Struct):
             return reply
         if isinstance(reply, File):
             file = reply.prepared.finish(self.person.account_id, self.run_apart)
-            disposition = ("content-disposition", f'inline; filename="{file.name}"')
-            headers = [("content-type", reply.media_type), disposition, ("x-content-type-options", "nosniff"), NO_STORE]
+            headers = [*file.headers(reply.media_type), ("x-content-type-options", "nosniff"), NO_STORE]
             return Response(200, headers, file.content)
         cookies = [self.cookies.header(cookie) for cookie in reply.cookies]
         if isinstance(reply, Redirect):

@@ -5,6 +5,7 @@ So each sample works on a new demo, from the first page to the last.
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from io import BytesIO
 from typing import Any
 
 from retainer.billing import expenses
@@ -14,6 +15,8 @@ from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
 from retainer.demo.make import change, create, make
 from retainer.events import webhooks
+from retainer.files import files
+from retainer.files.contents import examine
 from retainer.settings import BASE_PATH
 from retainer.sites import sites
 from retainer.store.tx import Tx
@@ -51,6 +54,8 @@ def create_samples(tx: Tx, today: date) -> None:
     save(time_entries.create_time_entry, {"duration_minutes": 210}, {"duration_minutes": 15}, task_id=1)
     spent = ({"amount": "119.00", "vendor": "Typehaus"}, {"amount": "12.50", "vendor": "Copy shop"})
     save(expenses.create_expense, *spent, project_id=1, category="Licences", tax_rate="19")
+    for name in ("receipt.txt", "terms.txt"):
+        files.add_file(tx, "expense", 1, name, examine(BytesIO(b"Typehaus: web font licence, 119.00 EUR\n")))
     quote = {"client_id": 1, "contact_id": 1, "title": "Online shop", "valid_until": str(today + timedelta(days=30))}
     save(quotes.create_quote, *[quote] * 3, lines=SHOP_LINES)
     billed = ({"lines": lines} for lines in (SHOP_LINES, SHOP_LINES[:1], SHOP_LINES[1:], SHOP_LINES[1:]))

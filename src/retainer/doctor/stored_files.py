@@ -1,4 +1,4 @@
-"""Stored files: logos, and what issued documents say, can be read, and agree with the records that they belong to."""
+"""Stored files: logos, files of records, and what issued documents say, can be read and agree with their records."""
 
 import hashlib
 from collections.abc import Iterator
@@ -9,7 +9,9 @@ from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.doctor.findings import Finding
 from retainer.documents.facts import Document, Issuer
+from retainer.files.contents import read_pieces
 from retainer.schema.billing import credit_notes, document_versions, invoices, issued_documents, quotes
+from retainer.schema.files import files
 from retainer.schema.identity import accounts, logos
 from retainer.store.constraints import singular
 from retainer.store.streams import stream_rows
@@ -40,8 +42,22 @@ def find(tx: Tx) -> Iterator[Finding]:
             if logo_id is not None and logo_id not in known:
                 what = f"It prints logo {logo_id}, which does not exist."
                 yield Finding(what, f"{singular(table)} {record_id}")
+    yield from _files(tx)
     yield from _documents(tx)
     yield from _papers(tx)
+
+
+def _files(tx: Tx) -> Iterator[Finding]:
+    for file_id, size, expected in stream_rows(tx, files, "size", "sha256"):
+        digest = hashlib.sha256()
+        try:
+            for piece in read_pieces(tx, file_id, size):
+                digest.update(piece)
+        except ValueError as error:
+            yield Finding(str(error), f"file {file_id}")
+            continue
+        if digest.hexdigest() != expected:
+            yield Finding("Its bytes are not those that were sent: the digest differs.", f"file {file_id}")
 
 
 def _documents(tx: Tx) -> Iterator[Finding]:

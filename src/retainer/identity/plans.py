@@ -1,4 +1,4 @@
-"""Plans: whether they include the API, the rate limit of their keys, and quotas of sites, webhooks and logos."""
+"""Plans: whether they include the API, the rate limit of their keys, and quotas of sites, webhooks, logos and files."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import Select, func, select
 
 from retainer.errors import Refusal
+from retainer.schema.files import files
 from retainer.schema.identity import accounts, logos
 from retainer.settings import PREFIX, Settings, SettingsError
 from retainer.store.tables import totals
@@ -73,6 +74,13 @@ QUOTAS = {
         select(func.sum(func.length(logos.c.content))),
         "Logos on issued documents are kept. Choose a smaller file",
         unit=1024,
+    ),
+    "files": Quota(
+        "MB of files",
+        "max_file_mb",
+        select(func.sum(files.c.size)),
+        "Delete files that are no longer needed",
+        unit=1024 * 1024,
     ),
 }
 

@@ -173,9 +173,7 @@ class Pipeline:
         if etag.matches(request.header("IF_NONE_MATCH"), prepared.tag):
             return Response(304, [("etag", prepared.tag)])
         file = prepared.finish(call.caller.account_id, self.run_apart)
-        disposition = f'inline; filename="{file.name}"'
-        headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", prepared.tag)]
-        return Response(200, headers, file.content)
+        return Response(200, [*file.headers(chosen.media_type), ("etag", prepared.tag)], file.content)
 
     def follow(self, call: Call) -> Response:
         """Run an operation that lists what is new; if there is nothing, wait for it as long as the client prefers.

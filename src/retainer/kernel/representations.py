@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote
 
 from retainer.errors import Refusal
 
@@ -12,11 +13,31 @@ JSON = "application/json"
 WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
+SANDBOX = "default-src 'none'; sandbox"
+"""The Content-Security-Policy of files that people have uploaded: in a page of their own, they run no script."""
+PDF = "application/pdf"
+UNPRINTABLE = re.compile(r"[^ !#-\[\]-~]|[%;]")
+"""The characters that not every client reads in a quoted file name."""
+
+
 class File(NamedTuple):
-    """The content of a response that is a file, and its name."""
+    """The content of a response that is a file, its name, and its policy if it was uploaded."""
 
     content: bytes
     name: str
+    policy: str = ""
+    is_shown: bool = True
+    """Whether browsers show it; they save other files."""
+
+    def headers(self, media_type: str) -> list[tuple[str, str]]:
+        """Return the headers of its response; a name that is not ASCII is encoded, too (RFC 6266, 5)."""
+        plain = UNPRINTABLE.sub("_", self.name)
+        name = f'filename="{plain}"' + (f"; filename*=UTF-8''{quote(self.name, safe='')}" if plain != self.name else "")
+        disposition = f"{'inline' if self.is_shown else 'attachment'}; {name}"
+        headers = [("content-type", media_type), ("content-disposition", disposition)]
+        if self.policy and media_type != PDF:  # browsers show no PDF in a sandbox, and a PDF has no page to script
+            headers.append(("content-security-policy", self.policy))
+        return headers
 
 
 RunApart = Callable[..., Any]

@@ -266,6 +266,8 @@ class Resource:
     """The path of new records if it differs."""
     advice: str = ""
     """What the sender of a POST is told if there is no handler for it."""
+    needs: str = ""
+    """What a key needs, if that depends on the record: the handlers then require the scope."""
     visible_to: VisibleTo | None = None
     """Returns a record with what the caller may see; None: everything."""
     operations: "list[Operation]" = field(default_factory=list, init=False)

@@ -44,7 +44,8 @@ SORT = "Fields to sort by, in order; a minus means descending order. `id` is alw
 
 def described(operation: Operation, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
     about, scope = operation.about, operation.scope
-    needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key with any scopes."
+    anything = operation.resource.needs or "Needs a valid key with any scopes."
+    needs = f"Needs the scope `{scope}`." if scope else anything
     writes, model = operation.writes, operation.body
     taken = {"Idempotency-Key": writes, "Prefer": operation.followed}
     names = [*(name for name in taken if taken[name]), *operation.preconditions]

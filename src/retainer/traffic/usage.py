@@ -5,6 +5,7 @@ from collections import Counter
 
 from sqlalchemy import ColumnElement, Select, Table, func, select
 
+from retainer.schema.files import files
 from retainer.schema.identity import api_keys, logos
 from retainer.schema.requests import request_hours
 from retainer.store.tables import metadata, totals
@@ -24,6 +25,7 @@ FIGURES = {
     "sites": _counted("sites"),
     "webhooks": _counted("webhooks"),
     "logo_bytes": _by_account(logos, func.sum(func.length(logos.c.content))),
+    "file_bytes": _by_account(files, func.sum(files.c.size)),
     "requests": _by_account(request_hours, func.sum(request_hours.c.requests)),
     "server_errors": _by_account(request_hours, func.sum(request_hours.c.server_errors)),
     "last_used_at": _by_account(api_keys, func.max(api_keys.c.last_used_at)),

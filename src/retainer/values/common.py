@@ -1,6 +1,7 @@
 """Field types that many resources share, each with its description: units, bank details, early-payment discounts."""
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
@@ -23,6 +24,19 @@ def read_color(value: object) -> str:
     return text.lower()
 
 
+def read_base64(value: object) -> bytes:
+    """Return the bytes of a Base64 text (RFC 4648, 4), in one line or several."""
+    try:
+        found = b64decode("".join(read_text(value).split()), validate=True)
+    except ValueError:
+        raise ValueError from None
+    if not found:
+        raise InvalidValue(hint="this has no bytes.")
+    return found
+
+
+BASE64: dict[str, object] = {"contentEncoding": "base64", "minLength": 4}
+Base64 = Annotated[bytes, kind(read_base64, "the bytes of a file in Base64", **BASE64, examples=["UmVjZWlwdA=="])]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 
 ActingUser = Annotated[
