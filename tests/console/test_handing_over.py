@@ -2,6 +2,7 @@
 
 import pytest
 
+from retainer.console.pages import people_pages
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
@@ -131,3 +132,26 @@ def test_the_open_work_of_a_person_is_named_before_they_are_deactivated(api, vis
         begun = {"user_id": api.member_id, "work": "task_id-1", "started_at": tx.now}
         tx.insert(timers, read_record(Timer, begun))
     assert "Running timer since" in visitor.get(path).text
+
+
+def test_open_work_is_assigned_to_somebody_else(api, visitor):
+    done = api.make("/tasks", assignee_id=api.member_id, status="done")["id"]
+    open_task, ticket = (api.make(path, assignee_id=api.member_id)["id"] for path in ("/tasks", "/tickets"))
+    assert 'name="assignee_id"' in visitor.get(f"/console/people/{api.member_id}/deactivate").html
+    page = visitor.submit(f"/console/people/{api.member_id}/deactivate", assignee_id=str(api.admin_id))
+    assert "1 task and 1 ticket assigned to Ana Admin." in page.text
+    found = [
+        api.get(path).data["assignee_id"] for path in (f"/tasks/{open_task}", f"/tickets/{ticket}", f"/tasks/{done}")
+    ]
+    assert found == [api.admin_id, api.admin_id, api.member_id]
+    with api.operating() as tx:
+        assert len(audit.list_entries(tx, AuditFilter(action="record changed")).entries) == 2
+
+
+def test_more_work_than_one_form_assigns_is_named_alone(api, visitor, monkeypatch):
+    monkeypatch.setattr(people_pages, "MAX_REASSIGNED", 1)
+    for _ in range(2):
+        api.make("/tasks", assignee_id=api.member_id)
+    page = visitor.get(f"/console/people/{api.member_id}/deactivate")
+    assert ("Open tasks 2" in page.text, 'name="assignee_id"' in page.html) == (True, False)
+    assert "deactivated." in visitor.submit(f"/console/people/{api.member_id}/deactivate").text

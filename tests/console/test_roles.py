@@ -42,7 +42,7 @@ def test_each_page_is_open_to_the_roles_of_its_area_and_to_no_other(api, person,
     noted = api.sql("SELECT max(id) FROM audit_entries")
     for path in PAGES:
         filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: str(values.get(name[1], 1)), path)
-        is_open = area_of(path) in ROLES[role]
+        is_open = (CONSOLE_ROUTES[path].area or area_of(path)) in ROLES[role]
         if CONSOLE_ROUTES[path].show:
             assert (visitor.get(filled).status != 403) == is_open, path
         if not is_open:
@@ -306,12 +306,15 @@ def test_another_role_counts_from_the_next_request_on(api, person):
     assert visitor.get("/console/settings").status == 200
 
 
-def test_a_manager_finds_no_people_keys_or_requests(api, person):
+def test_a_manager_finds_no_emails_keys_or_requests(api, person):
     admin, manager = person("admin"), person("manager")
     request = api.get("/me").headers["x-request-id"]
     api.app.log.drain()
-    assert "/console/people/" in admin.get("/console/search?q=Max").html
-    assert "/console/people/" not in manager.get("/console/search?q=Max").html
+    email = api.get(f"/users/{api.member_id}").data["email"]
+    for visitor, is_admin in ((admin, True), (manager, False)):
+        found = visitor.get("/console/search?q=Max")
+        assert (f"/console/people/{api.member_id}" in found.links, email in found.html) == (True, is_admin)
+        assert (f"/console/people/{api.member_id}" in visitor.get(f"/console/search?q={email}").links) == is_admin
     assert manager.get(f"/console/search?q={request}").status == 200
 
 
@@ -401,3 +404,40 @@ def test_a_member_deletes_no_ticket_of_a_client(api, person):
     assert "Delete…" not in visitor.get(path).text
     assert (visitor.get(f"{path}/delete").status, visitor.post(f"{path}/delete", {}).status) == (404, 404)
     assert person("manager").submit(f"{path}/delete").status == 200
+
+
+def test_the_page_of_a_person_shows_hours_and_open_work(api, person):
+    manager, client = person("manager"), api.make("/clients", name="Nordwind", hourly_rate="87.65")["id"]
+    work = {"client_id": client, "assignee_id": api.member_id}
+    api.make("/tasks", title="Wireframes", **work)
+    api.make("/tasks", title="Finished", status="done", **work)
+    api.make("/tickets", subject="Broken form", **work)
+    api.make("/time-entries", client_id=client, user_id=api.member_id, date=TODAY, duration_minutes=450)
+    api.set_user(api.member_id, {"hourly_rate": Decimal("98.76"), "target_percent": Decimal(80)})
+    page = manager.get(f"/console/people/{api.member_id}")
+    for shown in ("Wireframes", "Broken form", "7:30 h of", "Open tasks 1", "Unresolved tickets 1"):
+        assert shown in page.text, shown
+    email = api.get(f"/users/{api.member_id}").data["email"]
+    for hidden in ("Finished", "98.76", email, "Password link", "Keys", "Deactivate"):
+        assert hidden not in page.text, hidden
+    for link in page.links:
+        assert manager.get(link).status in {200, 303}, link
+    listed = manager.get("/console/people")
+    assert (f"/console/people/{api.member_id}" in listed.links, "98.76" in listed.html) == (True, False)
+    assert "98.76" in person("admin").get(f"/console/people/{api.member_id}").text
+
+
+def test_a_member_sees_their_own_page_and_no_other(api, person):
+    visitor, client = person("member"), api.make("/clients", name="Nordwind", hourly_rate="87.65")["id"]
+    for whose, title in ((visitor.user_id, "Wireframes"), (api.member_id, "Of a colleague")):
+        api.make("/tasks", client_id=client, title=title, assignee_id=whose)
+    api.make("/time-entries", client_id=client, user_id=visitor.user_id, date=TODAY, duration_minutes=450)
+    own = f"/console/people/{visitor.user_id}"
+    assert own in visitor.get("/console/profile").links
+    page = visitor.get(own)
+    assert ("Wireframes" in page.text, "7:30 h" in page.text) == (True, True)
+    assert not any(hidden in page.text for hidden in ("Of a colleague", "87.65", "657.38", "EUR"))
+    for link in page.links:
+        assert visitor.get(link).status in {200, 303}, link
+    for other in (api.member_id, 999_999):
+        assert visitor.get(f"/console/people/{other}").status == 404

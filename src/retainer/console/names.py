@@ -134,9 +134,10 @@ def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool 
 
     If the role sees only the user's own records of the kind, it `is_own` or has no page.
     """
-    for area, each in (("people", users), ("keys", api_keys)):
-        if table is each:
-            return f"/{area}/{record_id}" if area in catalogue.areas else ""
+    if table is users:
+        return f"/people/{record_id}" if "records" in catalogue.areas else ""
+    if table is api_keys:
+        return f"/keys/{record_id}" if "keys" in catalogue.areas else ""
     kind = catalogue.by_table.get(table.name)
     if kind is None or not (kind.reading or kind.changing) or (kind.owner and not is_own):
         return ""

@@ -14,6 +14,7 @@ from retainer.console.pages import (
     list_pages,
     log_pages,
     people_pages,
+    person_page,
     record_pages,
     search_page,
     settings_pages,
@@ -53,6 +54,8 @@ class Route(NamedTuple):
     """Whether its form begins its own transactions: it hashes passwords, which must happen outside."""
     is_public: bool = False
     """Whether it needs no sign-in, and so knows no account."""
+    area: Area | None = None
+    """What a role must include to open it, if not what its path says."""
 
 
 public = partial(Route, has_store=True, is_public=True)
@@ -90,9 +93,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/webhooks/{webhook}/resume": Route(act=webhook_pages.resume),
     "/requests": Route(log_pages.show_requests),
     "/requests/{position}": Route(log_pages.show_request),
-    "/people": Route(people_pages.show_list),
+    "/people": Route(people_pages.show_list, area="records"),
     "/people/new": form_page(people_pages.ADD),
-    "/people/{user}": Route(people_pages.show),
+    "/people/{user}": Route(person_page.show, area="work"),
     "/people/{user}/edit": form_page(people_pages.EDIT),
     "/people/{user}/link": form_page(people_pages.LINK),
     "/people/{user}/deactivate": form_page(people_pages.DEACTIVATE),

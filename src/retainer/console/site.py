@@ -215,7 +215,7 @@ def _turned_away(context: PageContext, path: str, route: Route) -> Reply | None:
         person.require_running()
     if person.lacks_second_factor and not route.is_public and path not in {sign_in_pages.SECOND_FACTOR, SIGN_OUT}:
         return context.redirect(sign_in_pages.SECOND_FACTOR)
-    if not context.may(area_of(path)):
+    if not context.may(route.area or area_of(path)):
         return _forbidden(context) if path else context.redirect(HOME)
     return None
 

@@ -1,11 +1,8 @@
-"""The pages of people: the list, a person with keys and sessions, their forms, and all sessions."""
+"""The pages of people: the list, their forms, and all sessions."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlencode
-
-from sqlalchemy import bindparam, select
 
 from retainer.console import words
 from retainer.console.editing.calls import errors_at
@@ -14,12 +11,13 @@ from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.key_pages import PAUSE, people_options, tell_webhooks
+from retainer.console.pages.person_page import MAX_REASSIGNED, TIMER, count_open, list_path, reassign
 from retainer.console.values import TableBlock, Value, table_of
 from retainer.errors import invalid
 from retainer.events import webhooks
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
-from retainer.identity.keys.key_list import Key, KeyFilter
+from retainer.identity.keys.key_list import Key
 from retainer.identity.people import second_factors, sessions, users
 from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
@@ -27,7 +25,6 @@ from retainer.kernel.resource import read_id
 from retainer.reports import utilisation
 from retainer.reports.common import begin
 from retainer.schema import identity as schema
-from retainer.schema.work import timers
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
@@ -36,13 +33,15 @@ from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 ROLES = "A member sees their own time, expenses and work, a manager all records and reports, an admin everything."
-OPEN_WORK = (("tasks", "Open tasks", {"open": "true"}), ("tickets", "Unresolved tickets", {"status": "unresolved"}))
-"""What can be assigned to a person: the kind, its words, and the filters of what is not done."""
-TIMER = select(timers.c.started_at).where(timers.c.user_id == bindparam("user"))
 ALL_DAYS = Field("all_days", "For past days, too", "flag", "Recalculates the cost of all time recorded so far.")
 HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
     "person. If nobody is chosen, all keys stop."
+)
+SUCCESSOR = Field(
+    *("assignee_id", "Assign open tasks and tickets to", "choice"),
+    empty="Nobody: they stay as they are",
+    target=schema.users,
 )
 NEW_HOLDER = Field(
     *("new_user_id", "Hand keys over to", "choice"), hint=HANDED_OVER, empty="Nobody", target=schema.users
@@ -113,18 +112,18 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
         Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
     ]
     pause = [PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else []
-    return [*(fields if keys and others else ()), *pause]
+    open_work = sum(number for _, number in count_open(tx, context, user.id))
+    successor = [SUCCESSOR._replace(options=people_options(others))] if 0 < open_work <= MAX_REASSIGNED else []
+    return [*(successor if others else ()), *(fields if keys and others else ()), *pause]
 
 
 def work_of(tx: Tx, context: PageContext, user: Any) -> Iterator[tuple[Value, Value | str]]:
     """Yield what is assigned to a person and not done, and the timer that runs: each with its number or begin."""
-    for name, text, query in OPEN_WORK:
-        found = context.catalogue.find(name).page(tx, {**query, "assignee_id": f"{user.id}"}, size=1).meta.total
-        path = f"/records/{name}?{urlencode({**query, 'assignee_id': user.id})}"
-        if found:
-            yield Value("link", link=Link(text, path)), f"{found:,}"
-    if (started := tx.value(TIMER, user=user.id)) is not None:
-        yield Value("text", "Running timer"), f"since {words.moment(started, tx.actor.timezone, tx.now).text}"
+    for work, number in count_open(tx, context, user.id):
+        path = list_path(context.catalogue.find(work.kind), user.id, **work.filters)
+        yield Value("link", link=Link(work.title, path)), f"{number:,}"
+    for started_at, _ in tx.all(TIMER, user=user.id):
+        yield Value("text", "Running timer"), f"since {words.moment(started_at, tx.actor.timezone, tx.now).text}"
 
 
 def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str | TableBlock]:
@@ -133,7 +132,7 @@ def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str |
     yield f"Acting as {user.name}: {words.count(len(keys), 'key')}. All stop immediately, unless you hand them over."
     yield from tell_webhooks(tx, *(key.id for key in keys))
     if work := [*work_of(tx, context, user)]:
-        note = "It stays as it is. Assign tasks and tickets to somebody else; a timer that runs is not recorded."
+        note = "Choose below to whom tasks and tickets are assigned. A running timer is not recorded."
         yield table_of(f"Work of {user.name}", ("Work", "Open"), work, numbers=1, note=note)
 
 
@@ -143,9 +142,12 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     Raises `validation_failed`.
     """
     keys = keys_of(tx, context, user)
-    moved = hand_over(tx, keys, body)
+    moved, successor = hand_over(tx, keys, body), body.get("assignee_id")
+    reassigned = reassign(tx, context, user.id, successor) if successor else []
     cost_rates.change_user(tx, user.id, {"is_active": False})
     sentences = [f"{user.name} deactivated."]
+    if successor and reassigned:
+        sentences.append(f"{words.listed(reassigned)} assigned to {users.get_user(tx, successor)['name']}.")
     if moved:
         act = "acts" if len(moved) == 1 else "act"
         sentences.append(f"{words.count(len(moved), 'key')} now {act} as {moved[0].user_name}.")
@@ -197,31 +199,25 @@ REMOVE_SECOND_FACTOR = FormPage(
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    people, keys = users.list_users(tx), key_list.live_keys(tx).keys
+    """Show all people, to admins with their rates, keys and last uses."""
+    people = users.list_users(tx)
     month = utilisation.UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
     report = utilisation.read_report(tx, month, begin(tx, month, None), since_arrival=True)
-    last_used: dict[int, str] = dict(tx.all(sessions.LAST_USES))
+    shown: dict[str, Any] = {}
+    if context.may("people"):
+        keys = key_list.live_keys(tx).keys
+        last_used: dict[int, str] = dict(tx.all(sessions.LAST_USES))
+        shown = {
+            "key_counts": {user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},
+            "costs": users.current_costs(tx),
+            "last_active": {user_id: context.moment(at) for user_id, at in last_used.items()},
+        }
     return context.render(
         "people",
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
-        key_counts={user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},
         utilisation={row.user_id: row.utilisation_percent for row in report.rows},
-        costs=users.current_costs(tx),
-        last_active={user_id: context.moment(at) for user_id, at in last_used.items()},
-    )
-
-
-def show(tx: Tx, context: PageContext) -> Reply:
-    user = PEOPLE.find(tx, context)
-    return context.render(
-        "person",
-        user=user,
-        cost=users.current_costs(tx).get(user.id),
-        is_self=user.id == context.person.user_id,
-        keys=key_list.list_keys(tx, KeyFilter(user_id=user.id)),
-        sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user.id],
-        has_second_factor=second_factors.find(tx, user.id) is not None,
+        **shown,
     )
 
 

@@ -69,8 +69,8 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
     if not text or len(text) > MAX_LENGTH:
         return []
     found = list(find_records(tx, context, text, shown))
-    if context.may("people"):
-        found.append(find_people(tx, text, shown))
+    if context.may("records"):
+        found.append(find_people(tx, context, text, shown))
     if context.may("keys"):
         keys = key_list.list_keys(tx, KeyFilter(q=text))
         results = [Link(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in keys[:shown]]
@@ -100,11 +100,11 @@ def note_of(record: Record, names: dict[int, str]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def find_people(tx: Tx, text: str, shown: int) -> Group:
-    wanted = base_letters(text)
-    found = [
-        Link(user["name"], f"/people/{user['id']}", user["email"])
-        for user in users.list_users(tx)
-        if wanted in base_letters(f"{user['name']}\n{user['email']}")
-    ]
+def find_people(tx: Tx, context: PageContext, text: str, shown: int) -> Group:
+    """Return the people whose name contains a text, or, for admins, their email."""
+    wanted, found = base_letters(text), list[Link]()
+    for user in users.list_users(tx):
+        email = user["email"] if context.may("people") else ""
+        if wanted in base_letters(f"{user['name']}\n{email}"):
+            found.append(Link(user["name"], f"/people/{user['id']}", email))
     return Group("People", len(found), found[:shown], "/people")

@@ -173,7 +173,10 @@ def change_password(store: Store, context: PageContext, _: None, body: Fields) -
 PROFILE = FormPage(
     *(PROFILE_SECTION, "{person.name}", "Change password", change_password, tell_profile),
     fields=lambda *_: (CURRENT, PASSWORD, AGAIN),
-    links=lambda *_: [("Second factor…", SECOND_FACTOR)],
+    links=lambda _, context, __: [
+        ("Hours and work", f"/people/{context.person.user_id}"),
+        ("Second factor…", SECOND_FACTOR),
+    ],
     headings={"current": "Password"},
 )
 
