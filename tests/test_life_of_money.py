@@ -52,7 +52,8 @@ DERIVED = {
 }
 """The fields that follow from other records or from the day, which change without a new `updated_at`."""
 UNKNOWN = 999_999_999
-NO_REVENUE = dict.fromkeys(("revenue", "credited", "tax", "collected", "expenses"), "0")
+DISCOUNT = {"early_payment_discount_percent": "2.5", "early_payment_discount_days": 14}
+NO_REVENUE = dict.fromkeys(("revenue", "credited", "discounts", "tax", "collected", "expenses"), "0")
 """What a report leaves out: a currency in which all sums are 0, such as a payment and its refund."""
 
 
@@ -64,7 +65,8 @@ class Life:
         self.operator = operator_of(api.store, api.account_id)
         self.done = Counter()
         for currency in ("EUR", self.rng.choice(CURRENCIES)):
-            client = api.make("/clients", currency=currency, tax_rate=self.rng.choice(RATES), hourly_rate="90")["id"]
+            terms = {"tax_rate": self.rng.choice(RATES), "hourly_rate": "90"} | DISCOUNT
+            client = api.make("/clients", currency=currency, **terms)["id"]
             for more in ({}, {"hourly_rate": "120", **self.terms()}):
                 project = api.make("/projects", client_id=client, start_date=f"{FIRST_MONTH}-15", **more)["id"]
                 for on in ({"client_id": client}, {"project_id": project}, {"project_id": project}):
@@ -264,10 +266,18 @@ class Life:
             most = min(other["refund_due"], invoice["balance_due"], key=number)
             payment |= {"method": "offset", "offset_invoice_id": other["id"]}
             payment |= {} if self.sometimes(2) else {"amount": self.amount(most, invoice["currency"])}
+        if self.sometimes(3):
+            payment |= {"early_payment_discount": True} | ({"force": True} if self.sometimes(2) else {})
+            payment |= {"amount": self.discounted(invoice)} if self.sometimes(2) else {"amount": None}
         former = [each for each in invoice["payments"] if each["reference"]]
         if former and self.sometimes(2):
             payment = {name: former[0][name] for name in ("reference", "amount", "paid_date")}
         return "PATCH", f"/invoices/{invoice['id']}", {"record_payment": payment}
+
+    def discounted(self, invoice):
+        """Return a balance less about its discount."""
+        units = int(in_units(invoice["balance_due"], invoice["currency"]))
+        return money(units - units // 40 + self.rng.randint(-1, 2), invoice["currency"])
 
     def refund(self):
         invoice = self.pick("invoices", lambda row: number(row["refund_due"]) > 0)
@@ -357,6 +367,7 @@ class Life:
     def check(self):
         books, invoices = self.books, self.books["invoices"].values()
         notes = defaultdict(list)
+        self.done["discount", True] += any(map(taxes.discounts_of, invoices))
         for note in books["credit-notes"].values():
             notes[note["invoice_id"]].append(note)
         for document in (*books["quotes"].values(), *invoices):
@@ -420,16 +431,20 @@ class Life:
 
     def check_taxes(self, invoices, notes, first, last):
         revenue = {row["currency"]: row for row in self.report("revenue-by-month", first, last)["totals"]}
+        overview = {row["currency"]: row for row in self.report("overview", first, last)["money"]}
         for by, model in (("issue", taxes.by_issue), ("payment", taxes.by_payment)):
             found = self.report("tax", first, last, by=by)
             assert taxes.reported(found["rows"]) == model(invoices, notes, first, last), (by, first, last)
             for total in found["totals"]:
-                names = ("net", "tax", "credited", "credited_tax")
+                names = taxes.Figures._fields
                 own = [row for row in found["rows"] if row["currency"] == total["currency"]]
                 assert amounts(total, *names) == [sum(number(row[name]) for row in own) for name in names]
                 of_month = revenue.get(total["currency"], NO_REVENUE)
                 if by == "issue":
-                    assert amounts(total, "net", "credited", "tax") == amounts(of_month, "revenue", "credited", "tax")
+                    names = ("credited", "discounts", "tax")
+                    assert amounts(total, "net", *names) == amounts(of_month, "revenue", *names)
+                    lost = number(overview.get(total["currency"], {}).get("written_off", "0"))
+                    assert sum(amounts(total, "written_off", "written_off_tax")) == lost
                 else:
                     assert sum(amounts(total, "net", "tax")) == number(of_month["collected"])
         spent = {total["currency"]: number(total["net"]) for total in found["input_totals"]}
@@ -507,10 +522,13 @@ def check_balance(invoice, notes, today):
     names = ("total", "amount_paid", "amount_credited", "balance_due", "refund_due")
     total, paid, credited, due, refund = amounts(invoice, *names)
     status = invoice["status"]
-    assert paid == sum(number(payment["amount"]) for payment in invoice["payments"])
+    money_moved = [payment for payment in invoice["payments"] if payment["kind"] != "discount"]
+    discounts = taxes.discounts_of(invoice)
+    discounted = sum(number(each["amount"]) for each in discounts)
+    assert paid == sum(number(payment["amount"]) for payment in money_moved)
     assert refund == (0 if status == "void" else paid + credited + due - total)
-    assert credited == sum(number(note["total"]) for note in notes) <= max(total, 0)
-    surplus = max(0, paid - max(total, 0))
+    assert credited == sum(number(note["total"]) for note in notes) + discounted <= max(total, 0)
+    surplus = max(0, paid - max(total - discounted, 0))
     assert refund == sum(number(note["refundable_amount"]) for note in notes) + surplus
     assert min(paid, credited, refund, *((total, due) if invoice["number"] else ())) >= 0
     assert status != "paid" or due == 0
@@ -523,7 +541,12 @@ def check_balance(invoice, notes, today):
     references = [payment["reference"] for payment in invoice["payments"] if payment["reference"]]
     assert len(references) == len(set(references))
     for day in {payment["paid_date"] for payment in invoice["payments"]}:
-        assert sum(number(each["amount"]) for each in invoice["payments"] if each["paid_date"] <= day) >= 0
+        assert sum(number(each["amount"]) for each in money_moved if each["paid_date"] <= day) >= 0
+    for each in discounts:
+        parts = [number(share[name]) for share in each["tax_breakdown"] for name in ("taxable_amount", "tax_amount")]
+        assert sum(parts) == number(each["amount"]) > 0
+        (own,) = (payment for payment in money_moved if payment["id"] == each["payment_id"])
+        assert (own["paid_date"], number(own["amount"]) > 0) == (each["paid_date"], True)
     assert all((payment["method"] == "offset") == bool(payment["offset_invoice_id"]) for payment in invoice["payments"])
     for note in notes:
         applied, refundable, of_note = amounts(note, "applied_amount", "refundable_amount", "total")
@@ -532,7 +555,7 @@ def check_balance(invoice, notes, today):
     for member in ("taxable_amount", "tax_amount"):
         room = {share["tax_rate"]: number(share[member]) for share in invoice["tax_breakdown"]}
         left = dict(room)
-        for share in (share for note in notes for share in note["tax_breakdown"]):
+        for share in (share for each in (*notes, *discounts) for share in each["tax_breakdown"]):
             left[share["tax_rate"]] -= number(share[member])
         assert all(min(0, room[rate]) <= left[rate] <= max(0, room[rate]) for rate in room)
 
@@ -572,12 +595,12 @@ def is_line_credited(line, invoice):
 
 
 def invoiced(project, books):
-    """What issued invoices without a credit note bill for a project; None if one has a credit note."""
+    """What issued invoices without credits bill for a project; None if one has a credit note or a discount."""
     found = 0
     for invoice in books["invoices"].values():
         lines = [line for line in invoice["lines"] if (line["project_id"] or invoice["project_id"]) == project["id"]]
         if lines and invoice["status"] in ISSUED and invoice["currency"] == project["currency"]:
-            if invoice["credit_notes"]:
+            if invoice["credit_notes"] or taxes.discounts_of(invoice):
                 return None
             found += sum(number(line["amount"]) for line in lines)
     return found
@@ -604,7 +627,7 @@ def accepted():
     """The kinds of requests that were accepted in any life; rare ones are missing in some."""
     found = set()
     yield found
-    assert found >= {"bill", "pay", "credit", "change_invoice"}
+    assert found >= {"bill", "pay", "credit", "change_invoice"} | ({"discount"} if IS_FULL else set())
 
 
 @pytest.mark.parametrize("seed", range(length(20) if IS_FULL else 1))

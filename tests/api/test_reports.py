@@ -55,8 +55,10 @@ def read(api, name, first="2026-01-01", last="2026-03-31", **query):
 
 
 def format_rows(rows):
-    """The names of the rows' members in a line, and each row in one; ids are left out."""
+    """The names of the rows' members in a line, and each row in one; without ids, and discounts if there are none."""
     named = [{name: value for name, value in row.items() if not name.endswith("_id")} for row in rows]
+    if all(Decimal(row.get("discounts", "0")) == 0 for row in named):
+        named = [{name: value for name, value in row.items() if name != "discounts"} for row in named]
     return [*dict.fromkeys(" ".join(row) for row in named), *(" ".join(map(str, row.values())) for row in named)]
 
 

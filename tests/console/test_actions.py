@@ -383,6 +383,36 @@ def test_a_payment_above_the_balance_is_kept_to_refund_once_that_is_ticked(api, 
     assert "10.00 EUR recorded" in visitor.submit(path_of("invoices", invoice, "/refund")).text
 
 
+def test_a_payment_settles_an_invoice_with_its_early_payment_discount(api, visitor):
+    api.set_account({"early_payment_discount_percent": Decimal(2), "early_payment_discount_days": 14})
+    with time_machine.travel("2026-06-20T10:00:00Z"):
+        invoice = issued(api, issue_date="2026-06-01")
+        path = path_of("invoices", invoice, "/payment")
+        text = visitor.get(path).text
+        assert "Settle with 2% early-payment discount (24.87 EUR)" in text
+        assert "For 1,218.63 EUR by 15 Jun 2026." in text
+        taken = {"early_payment_discount": "yes"}
+        refused = visitor.submit(path, **taken, paid_date="2026-06-15", amount="1218.62")
+        assert "Must be from 1,218.63 EUR to 1,243.50 EUR: the discount is at most 24.87 EUR." in refused.error_of(
+            "amount"
+        )
+        asked = visitor.submit(path, **taken)
+        assert asked.error_of("force").startswith("The discount ended on 15 Jun 2026. Tick this to grant it")
+        assert read(api, "invoices", invoice)["amount_paid"] == "0.00"
+        form = [*Fields(asked.html).forms[path], ("force", "yes")]
+        text = visitor.follow(visitor.post(path, form)).text
+        assert "1,218.63 EUR recorded on" in text
+        assert "24.87 EUR is its early-payment discount." in text
+        assert re.search(r"Discount .24\.87 EUR", text)
+        payments = visitor.get("/console/records/payments").text
+        assert "1,218.63 EUR Collected" in payments, payments
+        page = visitor.get(path_of("invoices", invoice, "/remove-payment"))
+        assert "A discount is removed with its payment." in page.text
+        visitor.submit(path_of("invoices", invoice, "/remove-payment"))
+        assert read(api, "invoices", invoice)["payments"] == []
+        assert "discount" not in visitor.get(path_of("invoices", issued(api), "/refund")).text
+
+
 def test_money_to_refund_on_another_invoice_pays_this_one_and_both_are_undone(api, visitor):
     owed, unpaid = issued(api), issued(api)
     foreign = issued(api, client_id=api.make("/clients")["id"])

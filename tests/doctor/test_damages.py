@@ -44,6 +44,19 @@ DAMAGES = {
     "the shares of a credit note": ("UPDATE credit_note_shares SET amount = 1", "documents", "shares by project"),
     "a deleted payment": ("DELETE FROM payments", "documents", "amount_paid is 10.00"),
     "a changed payment": ("UPDATE payments SET amount = amount + 1", "documents", "amount_paid is 10.00"),
+    "the net of a discount": (
+        "UPDATE payments SET net_amount = 1 WHERE amount > 0",
+        "documents",
+        "Its net, or its shares",
+    ),
+    "the shares of a discount": ("UPDATE discount_shares SET amount = 1", "documents", "its shares by project"),
+    "the tax of a discount": ("UPDATE payments SET tax_breakdown = '[]'", "documents", "does not add up to its amount"),
+    "the day of a discount": (
+        "UPDATE payments SET paid_date = '2026-01-01' WHERE payment_id IS NULL",
+        "documents",
+        "It belongs to no payment",
+    ),
+    "a deleted discount": ("DELETE FROM payments WHERE payment_id IS NOT NULL", "documents", "amount_credited is"),
     "a deleted credit note": (
         "DELETE FROM credit_note_shares; DELETE FROM credit_notes",
         "documents",
@@ -117,7 +130,8 @@ BYTES = {"sqlite": "x'00'", "postgresql": "'\\x00'::bytea"}
 @pytest.fixture
 def busy(api):
     """An agency with something of each kind that can be damaged."""
-    client = api.make("/clients", name="Busy", hourly_rate="100", tax_rate="19")["id"]
+    terms = {"early_payment_discount_percent": "2", "early_payment_discount_days": 14}
+    client = api.make("/clients", name="Busy", hourly_rate="100", tax_rate="19", **terms)["id"]
     project = api.make("/projects", client_id=client, name="Busy")["id"]
     api.make("/tasks", project_id=project)
     api.make("/tickets", client_id=client)
@@ -129,7 +143,8 @@ def busy(api):
     api.make("/files")
     entries = [api.make("/time-entries", project_id=project, client_id=client)["id"] for _ in range(2)]
     lines = [{"time_entry_ids": entries[:1]}, LINE]
-    api.make("/invoices", client_id=client, lines=[LINE], status="sent")
+    discounted = api.make("/invoices", client_id=client, lines=[LINE], status="sent")["id"]
+    api.pay(discounted, early_payment_discount=True)
     invoice = api.make("/invoices", client_id=client, project_id=project, lines=lines, status="sent")["id"]
     api.patch(f"/invoices/{invoice}", {"notes": "Thank you"})
     with api.operating() as tx:  # as versions did that stored no facts

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import bindparam, delete, insert
 
-from retainer.billing import expenses, reading, rules
+from retainer.billing import expenses, reading, rules, shares
 from retainer.billing.credit_notes import credit_notes as crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -89,7 +89,8 @@ class Product:
         days = "2026-03-31T00:00:00.000000Z"
         invoice = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
         invoice.project_id = self.projects[document["project"]]
-        invoice.number, invoice.credit_notes = "INV-1", []
+        invoice.number, invoice.credit_notes, invoice.payments = "INV-1", [], []
+        invoice.amount_credited = Decimal(0)
         invoice.lines = [self.line(tx, invoice, each, place) for place, each in enumerate(document["lines"], start=1)]
         rules.compute_totals(invoice)
         return invoice
@@ -141,12 +142,15 @@ class Product:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:
             raise Refused(*tx.errors)
-        taken = crediting.compute_shares(tx, credit_note, invoice)
+        taken = shares.compute_shares(
+            tx, invoice, minor_units(credit_note.subtotal, invoice.currency), credit_note.lines
+        )
         note_id = self.notes[len(invoice.credit_notes)]
         self.written.append(note_id)
         for project, units in taken.items():
             tx.run(ADD, credit_note_id=note_id, project_id=project, currency=credit_note.currency, amount=units)
         invoice.credit_notes.append(credit_note)
+        invoice.amount_credited += credit_note.total
         return credit_note, taken
 
 
@@ -247,13 +251,11 @@ def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
         seen["credit notes"] += 1
         seen["lines of credit notes"] += len(note.parts)
         if not request:
-            agree(
-                "what is left in the end", {left[1:] for left in crediting.remaining_shares(invoice).values()}, {(0, 0)}
-            )
+            agree("what is left in the end", {left[1:] for left in shares.remaining_shares(invoice).values()}, {(0, 0)})
             seen["credited as a whole"] += 1
     left = {
         Fraction(rate): (left_share.taxable, left_share.tax)
-        for rate, left_share in crediting.remaining_shares(invoice).items()
+        for rate, left_share in shares.remaining_shares(invoice).items()
     }
     agree("what is left at each rate", left, ledger.rates)
 

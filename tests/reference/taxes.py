@@ -5,7 +5,9 @@ Amounts are whole numbers of minor units.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from tests.reference.arithmetic import allocate, exact, in_units
 
@@ -18,6 +20,10 @@ class Figures(NamedTuple):
     tax: int = 0
     credited: int = 0
     credited_tax: int = 0
+    discounts: int = 0
+    discounts_tax: int = 0
+    written_off: int = 0
+    written_off_tax: int = 0
 
     def __add__(self, other: Iterable[int]) -> "Figures":  # type: ignore[override]
         return Figures(*(one + another for one, another in zip(self, other, strict=True)))
@@ -28,7 +34,7 @@ Report = dict[tuple[str, str], Figures]
 
 
 def shares(document: Record) -> dict[str, tuple[int, int]]:
-    """The net and the tax of a document at each rate."""
+    """The net and the tax of a document, or of a discount, at each rate."""
     units = {}
     for share in document["tax_breakdown"]:
         net, tax = (in_units(share[name], document["currency"]) for name in ("taxable_amount", "tax_amount"))
@@ -36,17 +42,51 @@ def shares(document: Record) -> dict[str, tuple[int, int]]:
     return units
 
 
-def by_issue(invoices: Iterable[Record], notes: Iterable[Record], first: str, last: str) -> Report:
+def by_issue(invoices: Iterable[Record], notes: list[Record], first: str, last: str) -> Report:
     found: Report = defaultdict(Figures)
+    taken = [(note, note["issue_date"], note, False) for note in notes]
     for invoice in invoices:
+        taken += [(invoice, each["paid_date"], each, True) for each in discounts_of(invoice)]
         if invoice["status"] in ISSUED and first <= invoice["issue_date"] <= last:
             for rate, (net, tax) in shares(invoice).items():
-                found[invoice["currency"], rate] += (net, tax, 0, 0)
-    for note in notes:
-        if first <= note["issue_date"] <= last:
-            for rate, (net, tax) in shares(note).items():
-                found[note["currency"], rate] += (-net, -tax, net, tax)
+                found[invoice["currency"], rate] += Figures(net, tax)
+        if invoice["written_off_at"] and first <= local_day(invoice["written_off_at"]) <= last:
+            for rate, (net, tax) in unpaid(invoice, notes, last):
+                found[invoice["currency"], rate] += Figures(written_off=net, written_off_tax=tax)
+    for owner, day, record, is_discount in taken:
+        for rate, (net, tax) in shares(record).items() if first <= day <= last else ():
+            discounted = (net, tax) if is_discount else (0, 0)
+            found[owner["currency"], rate] += Figures(-net, -tax, net, tax, *discounted)
     return without_zeros(found)
+
+
+def discounts_of(invoice: Record) -> list[Record]:
+    return [each for each in invoice["payments"] if each["kind"] == "discount"]
+
+
+def local_day(moment: str) -> str:
+    return datetime.fromisoformat(moment).astimezone(ZoneInfo("Europe/Berlin")).date().isoformat()
+
+
+def unpaid(invoice: Record, notes: list[Record], last: str) -> list[tuple[str, tuple[int, int]]]:
+    """What was owed at each rate at the end of a day, of an invoice that was issued by then."""
+    taken = [each for each in notes if each["invoice_id"] == invoice["id"] and each["issue_date"] <= last]
+    taken += [each for each in discounts_of(invoice) if each["paid_date"] <= last]
+    paid = sum(
+        int(in_units(each["amount"], invoice["currency"]))
+        for each in invoice["payments"]
+        if each["kind"] != "discount" and each["paid_date"] <= last
+    )
+    left = [(rate, place, units) for rate, both in shares(invoice).items() for place, units in enumerate(both)]
+    for record in taken:
+        part = shares(record)
+        left = [(rate, place, units - part.get(rate, (0, 0))[place]) for rate, place, units in left]
+    weights = [units for *_, units in left]
+    if invoice["issue_date"] > last or paid >= sum(weights):
+        return []
+    rest = [units - gone for units, gone in zip(weights, allocate(paid, weights), strict=True)]
+    rates = [rate for rate, place, _ in left if place == 0]
+    return list(zip(rates, zip(rest[::2], rest[1::2], strict=True), strict=True))
 
 
 def by_payment(invoices: Iterable[Record], notes: list[Record], first: str, last: str) -> Report:
@@ -56,14 +96,17 @@ def by_payment(invoices: Iterable[Record], notes: list[Record], first: str, last
         for day, is_refund, rate, net, tax in movements(invoice, own):
             if first <= day <= last:
                 refunded = (-net, -tax) if is_refund else (0, 0)
-                found[invoice["currency"], rate] += (net, tax, *refunded)
+                found[invoice["currency"], rate] += Figures(net, tax, *refunded)
     return without_zeros(found)
 
 
 def movements(invoice: Record, notes: list[Record]) -> Iterator[tuple[str, bool, str, int, int]]:
-    """What each payment, refund and credit note adds to what was received at each rate."""
+    """What each payment, refund, discount and credit note adds to what was received at each rate."""
     events = [(note["issue_date"], 0, note["id"], note) for note in notes]
-    events += [(payment["paid_date"], 1, payment["id"], payment) for payment in invoice["payments"]]
+    events += [
+        (payment["paid_date"], int(payment["kind"] != "discount"), payment["id"], payment)
+        for payment in invoice["payments"]
+    ]
     whole = shares(invoice)
     before = dict.fromkeys(whole, (0, 0))
     for place, (day, is_payment, _, record) in enumerate(sorted(events, key=lambda event: event[:3]), start=1):
@@ -75,10 +118,11 @@ def movements(invoice: Record, notes: list[Record]) -> Iterator[tuple[str, bool,
 
 
 def received(invoice: Record, whole: dict[str, tuple[int, int]], until: list[Record]) -> dict[str, tuple[int, int]]:
-    """What was received at each rate after some payments and credit notes."""
-    paid = sum(int(in_units(each["amount"], invoice["currency"])) for each in until if "paid_date" in each)
+    """What was received at each rate after some payments, discounts and credit notes."""
+    money_moved = [each for each in until if each.get("kind") in {"payment", "refund"}]
+    paid = sum(int(in_units(each["amount"], invoice["currency"])) for each in money_moved)
     gone = dict.fromkeys(whole, (0, 0))
-    for note in (each for each in until if "paid_date" not in each):
+    for note in (each for each in until if each not in money_moved):
         for rate, (net, tax) in shares(note).items():
             gone[rate] = (gone[rate][0] + net, gone[rate][1] + tax)
     places = [(rate, place) for rate in whole for place in (0, 1)]

@@ -1,7 +1,7 @@
 """The balance of an invoice: what is due after payments and credit notes, and the status that follows.
 
-Payments less refunds reduce it first, then credit notes in their order. What exceeds the balance, of payments or of a
-credit note, is to be refunded.
+Payments less refunds and early-payment discounts reduce it first, then credit notes in their order. What exceeds the
+balance, of payments or of a credit note, is to be refunded.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, not_, or_, select
 
 from retainer.schema import expressions
-from retainer.schema.billing import OPEN_INVOICES, credit_notes, has_refund_due, invoices, payments
+from retainer.schema.billing import OPEN_INVOICES, credit_notes, has_refund_due, invoices, is_discount, payments
 from retainer.schema.columns import in_literals
 from retainer.schema.filters import Where
 from retainer.store.row_mapper import Derived
@@ -58,11 +58,13 @@ def refund_due(table: Table) -> ColumnElement[Any]:
     return case((table.c.status == "void", 0), else_=beyond)
 
 
-PAID = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("id"))
+RECORDED = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("id"))
 INVOICE = select(
-    *invoices.c["status", "total", "paid_at", "written_off_at", "amount_paid"], PAID.scalar_subquery()
+    *invoices.c["status", "total", "paid_at", "written_off_at", "amount_paid"],
+    RECORDED.where(~is_discount(payments)).scalar_subquery(),
+    RECORDED.where(is_discount(payments)).scalar_subquery(),
 ).where(invoices.c.id == bindparam("id"))
-"""An invoice, with its payments less refunds."""
+"""An invoice, with its payments less refunds, and with its discounts."""
 NOTES = (
     select(*credit_notes.c["id", "total"])
     .where(credit_notes.c.invoice_id == bindparam("invoice"))
@@ -71,16 +73,16 @@ NOTES = (
 
 
 class Settled(NamedTuple):
-    """What is due on an invoice, what was credited, and the part of each credit note that reduced the balance."""
+    """What is due on an invoice, its credits, and the part of each credit note that reduced the balance."""
 
     due: int
     credited: int
     applied: list[int]
 
 
-def settle(total: int, paid: int, notes: Iterable[int]) -> Settled:
-    """Return the balance of an issued invoice, from its payments less refunds and its credit notes in their order."""
-    due, credited, applied = max(total - paid, 0), 0, []
+def settle(total: int, paid: int, discounted: int, notes: Iterable[int]) -> Settled:
+    """Return the balance of an issued invoice, from its payments less refunds, its discounts and its credit notes."""
+    due, credited, applied = max(total - discounted - paid, 0), discounted, []
     for note in notes:
         applied.append(min(note, due))
         due, credited = due - applied[-1], credited + note
@@ -105,10 +107,10 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
 
     An invoice that was written off stays so until a payment.
     """
-    ((status, total, paid_at, written_off_at, former_paid, paid),) = tx.all(INVOICE, id=invoice_id)
+    ((status, total, paid_at, written_off_at, former_paid, paid, discounted),) = tx.all(INVOICE, id=invoice_id)
     changed = ["payments"] if paid != former_paid else []
     notes = tx.all(NOTES, invoice=invoice_id)
-    due, credited, applied = settle(total, paid, [note_total for _, note_total in notes])
+    due, credited, applied = settle(total, paid, discounted, [note_total for _, note_total in notes])
     for (note_id, note_total), part in zip(notes, applied, strict=True):
         tx.update_columns(credit_notes, note_id, {"applied_amount": part, "refundable_amount": note_total - part})
         changed.append("credit_notes")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from retainer.billing.balance import is_overdrawn
-from retainer.billing.invoices.types import Invoice, Payment, RecordPayment
+from retainer.billing.invoices.types import Invoice
+from retainer.billing.payment_types import Payment, RecordPayment, moved
 from retainer.errors import BodyErrors
 from retainer.store.constraints import MISSING
 from retainer.values.collation import printed_form
@@ -50,7 +51,7 @@ def build_counterpart(errors: BodyErrors, payment: RecordPayment | None, other: 
     fields = {name: getattr(payment, name) for name in Payment.__struct_fields__}
     changed = {"invoice_id": other.id, "offset_invoice_id": payment.invoice_id, "amount": -payment.amount}
     refund = Payment(**fields | changed)
-    if is_overdrawn((each.paid_date, each.amount) for each in (*other.payments, refund)):
+    if is_overdrawn(moved((*other.payments, refund))):
         errors.error("record_payment.paid_date", f"Less had been paid on {other.number} by then. Send a later day.")
     return refund
 

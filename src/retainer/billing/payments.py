@@ -2,7 +2,8 @@
 
 A payment is recorded with its invoice: `PATCH /invoices/{invoice_id}` with `record_payment`; a refund, which has a
 negative amount, with `record_refund`. It never changes; admins and managers can remove a mistaken one in the console.
-An `offset` is two of them: the `refund_due` of an invoice pays another one. They are recorded and removed together.
+An `offset` is two of them: the `refund_due` of an invoice pays another one. A `discount` for early payment is recorded
+with its payment. Both are removed together, too.
 To keep a copy, follow the events of invoices, whose `payments` change.
 """
 
@@ -11,21 +12,17 @@ from typing import Annotated
 
 import msgspec
 
-from retainer.billing import balance, offsets, rules
-from retainer.billing.invoices.types import (
-    CONTENTS,
-    Invoice,
-    Payment,
-    PaymentKind,
-    PaymentMethod,
-    RecordPayment,
-    kind_of,
-)
+from retainer.billing import balance, discounts, offsets, rules
+from retainer.billing.invoices.draft import Draft
+from retainer.billing.invoices.types import CONTENTS, Invoice
+from retainer.billing.payment_types import Payment, PaymentKind, PaymentMethod, RecordPayment, kind_of, moved
 from retainer.errors import BodyErrors, Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
+from retainer.rollups.sources import DISCOUNT_SHARES
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, one_of, since, until
 from retainer.store.details import load_details
@@ -58,23 +55,19 @@ PAYABLE = (*OPEN_INVOICES, "written_off")
 
 
 def build_payment(
-    errors: BodyErrors,
-    payment: RecordPayment | None,
-    invoice: Invoice,
-    offset: Invoice | None,
-    today: str,
-    *,
-    pays_all: bool,
+    errors: BodyErrors, payment: RecordPayment | None, draft: Draft, *, pays_all: bool
 ) -> RecordPayment | None:
     """Return the payment to record, with its errors noted; if it `pays_all`, it must cover the balance.
 
     It is at most the balance, unless it allows a surplus, and at most the refund due of the invoice that is its offset.
-    None if nothing is due, or if one with its reference was recorded before.
+    With an early-payment discount, it is at least the rest of the balance. None if nothing is due, or if one with its
+    reference was recorded before.
     """
+    invoice, offset = draft.invoice, draft.offset
     amount_path, due = "status" if payment is None else "record_payment.amount", invoice.balance_due
     payment = payment or with_defaults(RecordPayment)
     is_all = payment.amount is None
-    earlier = fill_in(errors, "record_payment", payment, invoice, today, sign=1)
+    earlier = fill_in(errors, "record_payment", payment, invoice, draft.today, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in errors.errors:
             text = f"The payment {earlier.reference} was already recorded. Leave record_payment out to pay the rest."
@@ -86,10 +79,17 @@ def build_payment(
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
+    discount = discounts.room_for(errors, payment, invoice, draft.terms)
     most = due if room is None else min(due, room)
-    payment.amount = most if is_all else payment.amount
+    least = max(due - discount, amount_of(1, invoice.currency))
+    payment.amount = payment.amount if not is_all else least if discount else most
     if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
-        if payment.amount <= 0 or (payment.amount > most and (room is not None or not payment.allow_surplus)):
+        if discount:
+            if not least <= payment.amount <= due:
+                most_of_it = f"the discount is at most {discount} {invoice.currency}"
+                text = f"Must be from {least} {invoice.currency} to {due} {invoice.currency}: {most_of_it}."
+                errors.error(amount_path, text)
+        elif payment.amount <= 0 or (payment.amount > most and (room is not None or not payment.allow_surplus)):
             what = f"what is to be refunded on {offset.number}" if offset and most < due else "the balance due"
             advice = f" {SURPLUS}" if room is None and payment.amount > due > 0 else ""
             errors.error(amount_path, f"{bounds(most, invoice.currency)}, {what}.{advice}")
@@ -114,7 +114,7 @@ def build_refund(errors: BodyErrors, refund: Payment, invoice: Invoice, today: s
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
             errors.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
-        elif balance.is_overdrawn((each.paid_date, each.amount) for each in (*invoice.payments, refunded)):
+        elif balance.is_overdrawn(moved((*invoice.payments, refunded))):
             errors.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
         return refunded
     return refund
@@ -152,18 +152,24 @@ def bounds(due: Decimal, currency: str) -> str:
 def remove(tx: Tx, payment_id: int) -> dict[str, object]:
     """Remove a payment or refund that was recorded by mistake, and return what changed; a payment is due again.
 
-    An offset is removed on both invoices. Raises `not_found`, and `in_use` for a payment that was refunded.
+    An offset is removed on both invoices, and a discount with its payment. Raises `not_found`, and `in_use` for a
+    payment that was refunded, and for a discount.
     """
     payment = tx.get(payments, payment_id, Payment)
-    removed = [payment]
+    if payment.payment_id is not None:
+        message = f"A discount is removed with its payment: remove payment {payment.payment_id}."
+        raise Refusal("in_use", message, errors={"payments": [message]})
+    removed = [each for each in _of_invoice(tx, payment.invoice_id).payments if each.payment_id == payment_id]
+    removed.append(payment)
     if payment.offset_invoice_id is not None:
         removed.append(offsets.counterpart_of(payment, _of_invoice(tx, payment.offset_invoice_id).payments))
     for each in removed:
-        others = [other for other in _of_invoice(tx, each.invoice_id).payments if other.id != each.id]
-        if balance.is_overdrawn((other.paid_date, other.amount) for other in others):
+        others = (other for other in _of_invoice(tx, each.invoice_id).payments if other.id != each.id)
+        if balance.is_overdrawn(moved(others)):
             message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."
             raise Refusal("in_use", message, errors={"payments": [message]})
     for each in removed:
+        changes.removed(tx, DISCOUNT_SHARES, [each.id])
         tx.delete(payments, each.id)
         balance.recompute_balance(tx, each.invoice_id, by_payment=False)
         invoice = tx.get(invoices, each.invoice_id, Invoice)

@@ -14,6 +14,7 @@ from retainer.console.values import Column, Value, Values, money
 from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
+from retainer.schema.billing import is_discount
 from retainer.store.engines.sql import is_listed
 from retainer.values.reading import writable_fields
 from retainer.work.time_rules import TimeEntry
@@ -117,7 +118,7 @@ DISPLAYS = {
             "amount",
         ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
-        sums=(Sum("amount"),),
+        sums=(Sum("amount", lambda table: ~is_discount(table), "Collected"),),
         facts=("client_id", "invoice_id", "amount", "paid_date", "method"),
     ),
     "credit-notes": documents.CREDIT_NOTES,

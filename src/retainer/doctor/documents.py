@@ -11,16 +11,21 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing.balance import settle, status_of
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.payment_types import Payment, discounts_of
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.doctor.findings import Finding
 from retainer.documents.facts import TaxShare
-from retainer.schema.billing import credit_note_shares, invoices, payments, quotes
+from retainer.schema.billing import credit_note_shares, discount_shares, invoices, payments, quotes
 from retainer.store.streams import stream_records
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, minor_units
 
 Document = Quote | Invoice | CreditNote
+NETS = select(
+    payments.c.net_amount,
+    select(func.sum(discount_shares.c.amount)).where(discount_shares.c.payment_id == payments.c.id).scalar_subquery(),
+).where(payments.c.id == bindparam("id"))
 Shares = dict[Decimal, money.Share]
 PRICED = ("item", "fee")
 """The kinds of lines whose amount follows from quantity and price; that of the others is the sum of their work."""
@@ -50,6 +55,7 @@ def find(tx: Tx) -> Iterator[Finding]:
         yield from _of_lines("invoice", invoice)
         yield from _of_balance(invoice)
         yield from _of_notes(tx, invoice)
+        yield from _of_discounts(tx, invoice)
     for payment_id, other in tx.all(HALVES):
         yield Finding(f"Invoice {other} has no other half of this offset.", f"payment {payment_id}")
 
@@ -84,11 +90,11 @@ def _differences(kind: str, document: Document, expected: dict[str, int], why: s
             yield Finding(f"{name} is {stored}, but {right} {why}.", f"{kind} {document.id}")
 
 
-def _stored_shares(document: Document) -> list[money.Share]:
+def _stored_shares(document: Document | Payment) -> list[money.Share]:
     def units(amount: Decimal) -> int:
         return minor_units(amount, document.currency)
 
-    found: list[TaxShare] = document.tax_breakdown
+    found: list[TaxShare] = document.tax_breakdown or []
     return [money.Share(part.tax_rate, units(part.taxable_amount), units(part.tax_amount)) for part in found]
 
 
@@ -96,8 +102,10 @@ def _of_balance(invoice: Invoice) -> Iterator[Finding]:
     """Yield what differs from the payments and credit notes of an invoice, and a status that does not follow."""
     currency, record = invoice.currency, f"invoice {invoice.id}"
     total = minor_units(invoice.total, currency)
-    paid = sum(minor_units(payment.amount, currency) for payment in invoice.payments)
-    due, credited, applied = settle(total, paid, [minor_units(note.total, currency) for note in invoice.credit_notes])
+    discounted = sum(minor_units(each.amount, currency) for each in discounts_of(invoice.payments))
+    paid = sum(minor_units(payment.amount, currency) for payment in invoice.payments) - discounted
+    notes = [minor_units(note.total, currency) for note in invoice.credit_notes]
+    due, credited, applied = settle(total, paid, discounted, notes)
     status = status_of(due, paid, credited)
     if invoice.status in {"draft", "void"}:
         if invoice.payments or invoice.credit_notes:
@@ -127,6 +135,9 @@ def _of_balance(invoice: Invoice) -> Iterator[Finding]:
 def _of_notes(tx: Tx, invoice: Invoice) -> Iterator[Finding]:
     """Yield what is wrong within the credit notes of an invoice, or beyond what it can be credited."""
     left = {share.tax_rate: share for share in _stored_shares(invoice)}
+    for discount in discounts_of(invoice.payments):
+        for share in _stored_shares(discount):
+            left[share.tax_rate] = _less(left.get(share.tax_rate), share)
     for note in invoice.credit_notes:
         taxable: dict[Decimal, int] = {}
         for line in note.lines:
@@ -137,12 +148,29 @@ def _of_notes(tx: Tx, invoice: Invoice) -> Iterator[Finding]:
         if shared != minor_units(note.subtotal, note.currency):
             yield Finding("Its shares by project do not add up to its subtotal.", f"credit note {note.id}")
         for share in shares:
-            former = left.get(share.tax_rate, money.Share(share.tax_rate, 0, 0))
-            rest = (former.taxable - share.taxable, former.tax - share.tax)
-            left[share.tax_rate] = money.Share(share.tax_rate, *rest)
+            left[share.tax_rate] = _less(left.get(share.tax_rate), share)
     over = [f"{rate:f} %" for rate, share in left.items() if share.gross * _sign(invoice, rate) < 0]
     if over:
         yield Finding(f"More was credited than invoiced at {', '.join(over)} tax.", f"invoice {invoice.id}")
+
+
+def _less(former: money.Share | None, taken: money.Share) -> money.Share:
+    before = former or money.Share(taken.tax_rate, 0, 0)
+    return money.Share(taken.tax_rate, before.taxable - taken.taxable, before.tax - taken.tax)
+
+
+def _of_discounts(tx: Tx, invoice: Invoice) -> Iterator[Finding]:
+    """Yield what is wrong within the early-payment discounts of an invoice, or has no payment."""
+    days = {each.id: each.paid_date for each in invoice.payments if each.tax_breakdown is None}
+    for discount in discounts_of(invoice.payments):
+        record, shares = f"payment {discount.id}", _stored_shares(discount)
+        net, gross = sum(share.taxable for share in shares), sum(share.gross for share in shares)
+        if gross != minor_units(discount.amount, discount.currency):
+            yield Finding("Its tax_breakdown does not add up to its amount.", record)
+        if (net, net) != tx.one(NETS, id=discount.id):
+            yield Finding("Its net, or its shares by project, are not those of its tax_breakdown.", record)
+        if days.get(discount.payment_id or 0) != discount.paid_date:
+            yield Finding(f"It belongs to no payment of invoice {invoice.id} on its day.", record)
 
 
 def _is_possible(share: money.Share, taxable: dict[Decimal, int], left: Shares) -> bool:

@@ -9,9 +9,11 @@ from retainer.rollups.summaries import Figures, Sums, keyed
 from retainer.schema.billing import (
     credit_note_shares,
     credit_notes,
+    discount_shares,
     expenses,
     invoice_lines,
     invoices,
+    is_discount,
     is_issued,
     is_unsettled,
     payments,
@@ -50,14 +52,26 @@ CREDITED_ON_PROJECTS = select(
     credit_note_shares.c.amount.label("credited"),
 ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id))
 COLLECTED = select(
-    payments.c.paid_date.label("day"), *payments.c["client_id", "currency"], payments.c.amount.label("collected")
+    payments.c.paid_date.label("day"),
+    *payments.c["client_id", "currency"],
+    case((is_discount(payments), 0), else_=payments.c.amount).label("collected"),
+    func.coalesce(payments.c.net_amount, 0).label("discounts"),
+    case((is_discount(payments), payments.c.amount - payments.c.net_amount), else_=0).label("discounts_tax"),
 )
+DISCOUNTED_ON_PROJECTS = select(
+    payments.c.paid_date.label("day"),
+    *payments.c["client_id", "currency"],
+    discount_shares.c.project_id,
+    discount_shares.c.amount.label("discounts"),
+).select_from(payments.join(discount_shares, discount_shares.c.payment_id == payments.c.id))
 SPENT = select(
     expenses.c.date.label("day"),
     *expenses.c["client_id", "project_id", "currency"],
     expenses.c.net_amount.label("expenses"),
     case((expenses.c.invoice_line_id.is_(None), expenses.c.billable_amount), else_=0).label("unbilled_expenses"),
 )
+REVENUE = ("invoiced", "credited", "discounts", "invoiced_tax", "credited_tax", "discounts_tax")
+"""The sums from which revenue and tax follow."""
 BALANCES = ("outstanding", "overdue", "overdue_count", "refund_due", "written_off")
 LAST = bindparam("last", type_=DAY)
 SINCE, UNTIL = (bindparam(name, type_=INSTANT) for name in ("since", "until"))
@@ -67,12 +81,13 @@ ISSUED_SINCE = select(invoices.c.id).where(invoices.c.issue_date > LAST)
 def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], **only: int | str) -> Sums:
     """Return figures of a period by `month`, client or project and currency, with `revenue` and `tax` that follow.
 
-    Groups of zeros are omitted. `only` limits the rows to a client, a project or a currency. Payments have no project.
+    Discounts are a part of what was credited. Groups of zeros are omitted. `only` limits the rows to a client, a
+    project or a currency. Payments have no project.
     """
     keys, asked = {*by, *only}, only.pop("currency", None)
     sources = [INVOICED, CREDITED, COLLECTED, SPENT]
     if "project_id" in keys:
-        sources = [INVOICED_ON_PROJECTS, CREDITED_ON_PROJECTS, SPENT]
+        sources = [INVOICED_ON_PROJECTS, CREDITED_ON_PROJECTS, DISCOUNTED_ON_PROJECTS, SPENT]
     sums: Sums = {}
     for source in sources:
         names = tuple(name for name in figures if name in source.selected_columns)
@@ -81,8 +96,9 @@ def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], 
                 if asked in {None, key[-1]}:  # or SQLite would follow an index by client to all invoices
                     sums.setdefault(key, Figures()).update(found)
     for found in sums.values():
+        found["credited"] += found["discounts"]
         found["revenue"] = found["invoiced"] - found["credited"]
-        found["tax"] = found["invoiced_tax"] - found["credited_tax"]
+        found["tax"] = found["invoiced_tax"] - found["credited_tax"] - found["discounts_tax"]
     return sums
 
 

@@ -35,7 +35,7 @@ from retainer.values.kinds import SignedMoney
 from retainer.work import projects, tasks
 
 COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
-SUMS = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected", "expenses", "unbilled_expenses")
+SUMS = (*money.REVENUE, "collected", "expenses", "unbilled_expenses")
 
 
 class OverviewMoney(msgspec.Struct):
@@ -44,6 +44,7 @@ class OverviewMoney(msgspec.Struct):
     currency: common.RowCurrency
     invoiced: common.Invoiced
     credited: common.Credited
+    discounts: common.Discounts
     revenue: common.Revenue
     tax: common.Tax
     collected: common.Collected

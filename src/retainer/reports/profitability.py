@@ -32,7 +32,7 @@ TIME_SUMS = (
     *("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),
     *("labour_cost", "missing_cost_rate_minutes"),
 )
-MONEY_SUMS = ("invoiced", "credited", "expenses")
+MONEY_SUMS = ("invoiced", "credited", "discounts", "expenses")
 
 
 class ProfitabilityQuery(common.ReportQuery):
@@ -49,7 +49,8 @@ class ProjectProfitabilityTotal(msgspec.Struct, kw_only=True):
     billable_minutes: common.BillableMinutes
     billable_value: Annotated[SignedMoney, "Value of the billable time, billed or not, before tax."]
     revenue: Annotated[
-        SignedMoney, "Net amount of invoice lines less credits; a line without a project counts for the invoice's."
+        SignedMoney,
+        "Net amount of invoice lines less credits and discounts; a line without a project counts for the invoice's.",
     ]
     unbilled_amount: Annotated[
         SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."

@@ -1,4 +1,4 @@
-"""Revenue: what was invoiced less what was credited, by client and by month.
+"""Revenue: what was invoiced less what was credited or discounted, by client and by month.
 
 Void invoices never count. `outstanding`, `overdue` and `refund_due` are the balances at the end of the period's last
 day. Of all time, `revenue` and `tax` are `collected`, `outstanding` and `written_off` less `refund_due`.
@@ -16,7 +16,7 @@ from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 
-SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
+SUMS = ("invoice_count", *money.REVENUE, "collected")
 
 
 SharePercent = Annotated[common.Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
@@ -29,6 +29,7 @@ class RevenueByClientTotal(msgspec.Struct, kw_only=True):
     invoice_count: common.InvoiceCount
     invoiced: common.Invoiced
     credited: common.Credited
+    discounts: common.Discounts
     revenue: common.Revenue
     share_percent: SharePercent
     tax: common.Tax
@@ -63,6 +64,7 @@ class RevenueByMonthTotal(msgspec.Struct, kw_only=True):
     invoice_count: common.InvoiceCount
     invoiced: common.Invoiced
     credited: common.Credited
+    discounts: common.Discounts
     revenue: common.Revenue
     tax: common.Tax
     collected: common.Collected

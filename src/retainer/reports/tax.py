@@ -1,10 +1,10 @@
 """Tax: what is owed to the tax office, by category and rate, and the input tax of expenses.
 
-With `by=issue`, invoices and credit notes count on their dates: `net` and `tax` are the `revenue` and `tax` of the
-other reports. With `by=payment`, for cash accounting, each payment counts on its day with its share of the net and the
-tax at each rate of its invoice, and a refund takes back: together they are `collected`. The payments of a paid invoice
-add up to the invoice, less its credit notes. The category is that of the invoice as it was issued. Void invoices never
-count.
+With `by=issue`, invoices, credit notes and early-payment discounts count on their dates: `net` and `tax` are the
+`revenue` and `tax` of the other reports. With `by=payment`, for cash accounting, each payment counts on its day with
+its share of the net and the tax at each rate of its invoice, and a refund takes back: together they are `collected`.
+The payments of a paid invoice add up to the invoice, less its credit notes and discounts. The category is that of the
+invoice as it was issued. Void invoices never count.
 """
 
 from typing import Annotated, Literal, TypeVar
@@ -30,7 +30,8 @@ class TaxQuery(common.ReportQuery):
 
     by: Annotated[
         By | None,
-        "`issue`, the default, counts invoices and credit notes by their dates; `payment` payments and refunds.",
+        "`issue`, the default, counts invoices, credit notes and discounts by their dates; `payment` counts payments "
+        "and refunds.",
     ] = None
 
 
@@ -38,10 +39,18 @@ class TaxTotal(msgspec.Struct, kw_only=True):
     """Tax in a currency."""
 
     currency: common.RowCurrency
-    net: Annotated[SignedMoney, "Net amount of the invoices less credit notes; by payment, of payments less refunds."]
+    net: Annotated[SignedMoney, "Net amount of the invoices less `credited`; by payment, of payments less refunds."]
     tax: Annotated[SignedMoney, "The tax on `net`."]
-    credited: Annotated[SignedMoney, "Net amount of the credit notes, or of the refunds, which `net` is less by."]
+    credited: Annotated[
+        SignedMoney, "Net amount of the credit notes and discounts, or of the refunds, which `net` is less by."
+    ]
     credited_tax: Annotated[SignedMoney, "The tax on `credited`, which `tax` is less by."]
+    discounts: Annotated[SignedMoney, "The part of `credited` that is early-payment discounts; 0 by payment."]
+    discounts_tax: Annotated[SignedMoney, "What `credited_tax` has of them."]
+    written_off: Annotated[
+        SignedMoney, "Net amount that was written off in the period, which `net` is not less by; 0 by payment."
+    ]
+    written_off_tax: Annotated[SignedMoney, "The tax on `written_off`, which `tax` is not less by."]
 
 
 class TaxByRate(TaxTotal):
@@ -53,7 +62,7 @@ class TaxByRate(TaxTotal):
     ]
     tax_rate: Annotated[Percent, "Tax rate in percent."]
     document_count: Annotated[int, "Invoices, or payments, with this rate. Those with several rates count in each."]
-    credited_count: Annotated[int, "Credit notes, or refunds, with this rate. Those with several rates count in each."]
+    credited_count: Annotated[int, "Credit notes and discounts, or refunds, with this rate; in each of several rates."]
 
 
 class InputTaxTotal(msgspec.Struct, kw_only=True):

@@ -4,25 +4,29 @@ What a payment is for follows from all that was paid on its invoice: the sum is 
 each rate, by largest remainder, and a payment counts what it adds to that. What is paid beyond the rest of an invoice
 that was credited is for what was credited, and a surplus is for the whole invoice, until they are refunded. So the
 payments of a paid invoice without a surplus are the invoice less its credits, to the last unit. A credit note can move
-what was paid before between rates; that counts on its own day, so that no earlier day changes.
+what was paid before between rates; that counts on its own day, so that no earlier day changes. An early-payment
+discount takes from the invoice like a credit note, on the day of its payment.
+
+What is written off is the part of the net and the tax at each rate that was not paid.
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, select, union
+from sqlalchemy import ColumnElement, Select, Table, bindparam, literal, select, union
 
 from retainer.documents.facts import Customer, Issuer, TaxShare
 from retainer.documents.tax_categories import Category, category_of
 from retainer.reports.common import Period, ReportQuery
 from retainer.rollups.summaries import Figures, Sums
-from retainer.schema.billing import credit_notes, expenses, invoices, is_issued, payments
+from retainer.schema.billing import credit_notes, expenses, invoices, is_discount, is_issued, payments
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
-from retainer.store.engines.sql import DAY, is_listed
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER, is_listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
@@ -33,6 +37,11 @@ FIRST, LAST = bindparam("first", type_=DAY), bindparam("last", type_=DAY)
 CREDIT, PAYMENT = 0, 1
 """The order of what changes an invoice on one day: first what takes from it, then what is paid of the rest."""
 ZERO = Decimal(0)
+SINCE, UNTIL = (bindparam(name, type_=INSTANT) for name in ("since", "until"))
+PAYMENTS = select(*payments.c["invoice_id", "paid_date", "id", "amount", "tax_breakdown"])
+CREDITS = select(
+    *credit_notes.c["invoice_id", "issue_date", "id"], literal(0, INTEGER).label("paid"), credit_notes.c.tax_breakdown
+)
 SIDES = select(*invoices.c["id", "client_snapshot", "issuer_snapshot"]).where(is_listed(invoices.c.id, "ids"))
 ISSUER = ("country", "vat_number", "is_small_business", "tax_outside_eu")
 OWN = select(*accounts.c[ISSUER]).where(accounts.c.id == ACCOUNT)
@@ -49,7 +58,7 @@ class Taxed(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A payment, a refund or a credit note of an invoice; events count in the order of their first three members."""
+    """A payment, refund, discount or credit note; events of an invoice count in the order of their first members."""
 
     day: str
     kind: int
@@ -68,8 +77,8 @@ Counted = Iterator[tuple[Taxed, Share, dict[str, int]]]
 
 
 def by_issue(tx: Tx, period: Period, query: ReportQuery) -> Sums:
-    """Return what was invoiced and credited in a period, by category, rate and currency."""
-    return _summed(tx, _of_documents(tx, period, query))
+    """Return what was invoiced, credited, discounted and written off in a period, by category, rate and currency."""
+    return _summed(tx, chain(_of_documents(tx, period, query), _written_off(tx, period, query)))
 
 
 def by_payment(tx: Tx, period: Period, query: ReportQuery) -> Sums:
@@ -91,27 +100,43 @@ def _of_documents(tx: Tx, period: Period, query: ReportQuery) -> Counted:
     for taxed in _documents(tx, "issued", period, query):
         for share in taxed.shares:
             yield taxed, share, {"document_count": 1, "net": share.taxable, "tax": share.tax}
-    for taxed in _documents(tx, "credited", period, query):
-        for share in taxed.shares:
-            yield taxed, share, {"net": -share.taxable, "tax": -share.tax, **_taken_back(share.taxable, share.tax)}
+    for name in ("credited", "discounted"):
+        for taxed in _documents(tx, name, period, query):
+            for share in taxed.shares:
+                figures = {"net": -share.taxable, "tax": -share.tax, **_taken_back(share.taxable, share.tax)}
+                if name == "discounted":
+                    figures |= {"discounts": share.taxable, "discounts_tax": share.tax}
+                yield taxed, share, figures
 
 
 def _taken_back(net: int, tax: int) -> dict[str, int]:
     return {"credited_count": 1, "credited": net, "credited_tax": tax}
 
 
+def _written_off(tx: Tx, period: Period, query: ReportQuery) -> Counted:
+    for taxed, events in _with_events(tx, "lost", period, query):
+        for share in unpaid(taxed.shares, events):
+            if any(share[1:]):
+                yield taxed, share, {"written_off": share.taxable, "written_off_tax": share.tax}
+
+
+def _with_events(tx: Tx, name: str, period: Period, query: ReportQuery) -> Iterator[tuple[Taxed, list[Event]]]:
+    """Yield invoices, and all that changed them up to the end of the period."""
+    found = {taxed.invoice_id: taxed for taxed in _documents(tx, name, period, query)}
+    events: dict[int, list[Event]] = {invoice_id: [] for invoice_id in found}
+    for kind in ("payments", "credits") if found else ():
+        for invoice_id, day, id_, paid, breakdown in _rows(tx, f"{kind} of {name}", period, query):
+            if invoice_id in found and breakdown is None:
+                events[invoice_id].append(Event(day, PAYMENT, id_, paid))
+            elif invoice_id in found:
+                credited = shares_of(breakdown, found[invoice_id].currency)
+                events[invoice_id].append(Event(day, CREDIT, id_, credited=credited))
+    return ((taxed, events[invoice_id]) for invoice_id, taxed in found.items())
+
+
 def _of_payments(tx: Tx, period: Period, query: ReportQuery) -> Counted:
-    settled = {taxed.invoice_id: taxed for taxed in _documents(tx, "settled", period, query)}
-    events: dict[int, list[Event]] = {invoice_id: [] for invoice_id in settled}
-    for invoice_id, day, id_, paid in _rows(tx, "payments", period, query):
-        if invoice_id in settled:
-            events[invoice_id].append(Event(day, PAYMENT, id_, paid))
-    for invoice_id, day, id_, breakdown in _rows(tx, "credits", period, query):
-        if invoice_id in settled:
-            credited = shares_of(breakdown, settled[invoice_id].currency)
-            events[invoice_id].append(Event(day, CREDIT, id_, credited=credited))
-    for invoice_id, taxed in settled.items():
-        for event, added in received(taxed.shares, events[invoice_id]):
+    for taxed, events in _with_events(tx, "settled", period, query):
+        for event, added in received(taxed.shares, events):
             for share in added if event.day >= period.first else ():
                 if any(share[1:]):
                     figures = {"document_count": int(event.paid > 0), "net": share.taxable, "tax": share.tax}
@@ -126,14 +151,33 @@ def received(shares: list[Share], events: Iterable[Event]) -> Iterator[tuple[Eve
     credited, before, paid = [0] * len(left), [0] * len(left), 0
     for event in sorted(events, key=lambda each: each[:3]):
         paid += event.paid
-        for share in event.credited:
-            for place, units in enumerate(share[1:], start=2 * rates.index(share.tax_rate)):
-                left[place] -= units
-                credited[place] += units
+        for place, units in _places(event, rates):
+            left[place] -= units
+            credited[place] += units
         now = _received(paid, left, credited)
         units_added = [after - earlier for after, earlier in zip(now, before, strict=True)]
         yield event, [Share(*each) for each in zip(rates, units_added[::2], units_added[1::2], strict=True)]
         before = now
+
+
+def unpaid(shares: list[Share], events: Iterable[Event]) -> list[Share]:
+    """Return what of an invoice was neither paid nor credited, by net and tax at each rate."""
+    rates, found = [share.tax_rate for share in shares], list(events)
+    left = [units for share in shares for units in share[1:]]
+    for event in found:
+        for place, units in _places(event, rates):
+            left[place] -= units
+    paid = sum(event.paid for event in found)
+    if not 0 <= paid < sum(left):
+        return []
+    rest = [units - part for units, part in zip(left, allocate(paid, left), strict=True)]
+    return [Share(*each) for each in zip(rates, rest[::2], rest[1::2], strict=True)]
+
+
+def _places(event: Event, rates: list[Decimal]) -> Iterator[tuple[int, int]]:
+    """Yield what an event takes of the net and the tax at each rate, with its place among both."""
+    for share in event.credited:
+        yield from enumerate(share[1:], start=2 * rates.index(share.tax_rate))
 
 
 def _received(paid: int, left: list[int], credited: list[int]) -> list[int]:
@@ -200,7 +244,8 @@ def _documents(tx: Tx, name: str, period: Period, query: ReportQuery) -> Iterato
 
 def _rows(tx: Tx, name: str, period: Period, query: ReportQuery) -> list[Row]:
     limits = {} if query.client_id is None else {"client_id": query.client_id}
-    return tx.all(_statements(is_limited=bool(limits))[name], first=period.first, last=period.to, **limits)
+    moments = period.moments()
+    return tx.all(_statements(is_limited=bool(limits))[name], first=period.first, last=period.to, **moments, **limits)
 
 
 @cache
@@ -215,19 +260,31 @@ def _statements(*, is_limited: bool) -> dict[str, Select[Any]]:
         select(payments.c.invoice_id).where(paid_on.between(FIRST, LAST), *of_client(payments)),
         select(credit_notes.c.invoice_id).where(credited_on.between(FIRST, LAST), *of_client(credit_notes)),
     )
-    invoiced = select(*invoices.c["id", "currency", "tax_breakdown"])
+    invoice = invoices.c
+    lost = (
+        *(invoice.status == "written_off", invoice.written_off_at >= SINCE, invoice.written_off_at < UNTIL),
+        *(invoice.issue_date <= LAST, *of_client(invoices)),
+    )
+    invoiced = select(*invoice["id", "currency", "tax_breakdown"])
+    events = {
+        f"{kind} of {name}": statement.where(statement.selected_columns.invoice_id.in_(ids))
+        for name, ids in (("settled", settled), ("lost", select(invoice.id).where(*lost)))
+        for kind, statement in (
+            ("payments", PAYMENTS.where(paid_on <= LAST)),
+            ("credits", CREDITS.where(credited_on <= LAST)),
+        )
+    }
     return {
+        **events,
         "issued": invoiced.where(invoices.c.issue_date.between(FIRST, LAST), is_issued(invoices), *of_client(invoices)),
         "credited": select(*credit_notes.c["invoice_id", "currency", "tax_breakdown"]).where(
             credited_on.between(FIRST, LAST), *of_client(credit_notes)
         ),
-        "settled": invoiced.where(invoices.c.id.in_(settled)),
-        "payments": select(*payments.c["invoice_id", "paid_date", "id", "amount"]).where(
-            payments.c.invoice_id.in_(settled), paid_on <= LAST
+        "discounted": select(*payments.c["invoice_id", "currency", "tax_breakdown"]).where(
+            paid_on.between(FIRST, LAST), is_discount(payments), *of_client(payments)
         ),
-        "credits": select(*credit_notes.c["invoice_id", "issue_date", "id", "tax_breakdown"]).where(
-            credit_notes.c.invoice_id.in_(settled), credited_on <= LAST
-        ),
+        "settled": invoiced.where(invoice.id.in_(settled)),
+        "lost": invoiced.where(*lost),
         "expenses": select(*expenses.c["currency", "tax_rate", "amount_includes_tax", "amount", "net_amount"]).where(
             spent_on.between(FIRST, LAST), *of_client(expenses)
         ),

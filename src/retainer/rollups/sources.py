@@ -10,7 +10,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
 
 from retainer.schema import TAG_LINKS
-from retainer.schema.billing import credit_note_shares, credit_notes, expenses, invoice_lines, invoices, is_issued
+from retainer.schema.billing import (
+    credit_note_shares,
+    credit_notes,
+    discount_shares,
+    expenses,
+    invoice_lines,
+    invoices,
+    is_issued,
+    payments,
+)
 from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.expressions import is_unpriced
 from retainer.schema.rollups import project_sums, user_sums
@@ -135,6 +144,17 @@ CREDIT_NOTE_SHARES = Source(
 )
 """Credit notes: the share of their net that each project is credited with; found by the note or by its invoice."""
 
+DISCOUNT_SHARES = Source(
+    rows_of(
+        payments,
+        *("invoice_id", "currency"),
+        project_id=discount_shares.c.project_id,
+        invoiced_amount=-discount_shares.c.amount,
+    ).select_from(payments.join(discount_shares, discount_shares.c.payment_id == payments.c.id)),
+    {projects: "project_id"},
+)
+"""Early-payment discounts: the share of each project in their net; found by their row of `payments` or its invoice."""
+
 CONTACTS = Source(
     rows_of(external_contacts, "client_id", contacts_count=ONE),
     {clients: "client_id"},
@@ -173,6 +193,6 @@ TAG_USES = {
 }
 
 SOURCES = (
-    *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES),
+    *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES, DISCOUNT_SHARES),
     *(CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
 )

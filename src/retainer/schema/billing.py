@@ -165,16 +165,28 @@ payments = col.account_table(
     col.text("method"),
     *col.optional(col.text, "reference", "notes"),
     *col.ref("offset_invoice_id", "invoices", optional=True, on_delete="none"),  # issued, so never deleted
+    *col.ref("payment_id", "payments", optional=True, on_delete="none"),  # a discount is removed with its payment
+    col.hidden(col.money("net_amount", optional=True)),
+    col.embedded("tax_breakdown", optional=True),
     col.folded("reference", optional=True, fold=printed_form),
     col.searchable("reference", "notes", optional=True),
     sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference_folded", unique=True),
-    sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "client_id", "currency", "amount"),
+    sa.Index(
+        "payments_by_day",
+        *("account_id", "paid_date", "id", "invoice_id", "client_id", "currency", "amount", "net_amount"),
+    ),
     sa.Index(None, "account_id", "updated_at", "id"),
     *col.indexes("client_id paid_date id"),
-    col.partial_index("payments", "offset_invoice_id"),
+    *(col.partial_index("payments", name) for name in ("offset_invoice_id", "payment_id")),
     sa.Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
     named_by=("reference",),
 )
+
+
+def is_discount(table: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return whether a payment is an early-payment discount: no money moved, and revenue and tax are less by it."""
+    return table.c.net_amount.is_not(None)
+
 
 credit_notes = col.account_table(
     "credit_notes",
@@ -207,6 +219,16 @@ credit_note_shares = col.account_table(
     *col.indexes("credit_note_id", "project_id"),
 )
 """The share of each project in the subtotal of a credit note."""
+
+discount_shares = col.account_table(
+    "discount_shares",
+    *col.ref("payment_id", "payments", on_delete="cascade"),
+    *col.ref("project_id", "projects", optional=True, on_delete="cascade"),  # its invoices block a deletion
+    col.text("currency"),
+    col.money("amount"),
+    *col.indexes("payment_id", "project_id"),
+)
+"""The share of each project in the net of an early-payment discount."""
 
 issued_documents = col.account_table(
     "issued_documents",

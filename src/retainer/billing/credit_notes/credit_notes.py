@@ -6,14 +6,12 @@ billed again when its whole quantity is credited, and all work of the invoice, o
 The last credit leaves exactly 0 at every rate and for every project.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
 
-from sqlalchemy import bindparam, func, select
-
-from retainer.billing import balance, facts, files, papers, rules, work
+from retainer.billing import balance, facts, files, papers, rules, shares, work
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine, Reason
 from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
@@ -35,13 +33,6 @@ from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Code50, Day, Id
 from retainer.values.money import Share
 from retainer.values.reading import with_defaults
-
-CREDITED = (
-    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
-    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
-    .where(credit_notes.c.invoice_id == bindparam("invoice"))
-    .group_by(credit_note_shares.c.project_id)
-)
 
 
 class CreditNoteFilter(Filter):
@@ -76,33 +67,19 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     return note
 
 
-def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
-    """Return the share of each tax rate that is not yet credited, in minor units."""
-    remaining: dict[Decimal, Share] = {}
-    signed: list[tuple[Invoice | CreditNote, int]] = [(invoice, 1), *((note, -1) for note in invoice.credit_notes)]
-    for document, sign in signed:
-        for tax_share in document.tax_breakdown:
-            rate = tax_share.tax_rate
-            _, taxable, tax = remaining.get(rate, Share(rate, 0, 0))
-            taxable += sign * minor_units(tax_share.taxable_amount, document.currency)
-            tax += sign * minor_units(tax_share.tax_amount, document.currency)
-            remaining[rate] = Share(rate, taxable, tax)
-    return remaining
-
-
 def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     """Set the lines and totals of a credit note, from its amount or its lines; without both, credit all that is left.
 
     Raises `validation_failed` if nothing is left.
     """
-    remaining = remaining_shares(invoice)
+    remaining = shares.remaining_shares(invoice)
     whole = sum(share.gross for share in remaining.values())
     if whole == 0:
         tx.error("amount", "Nothing is left to credit: the invoice's total is 0, or it is credited in full.")
         tx.raise_errors()
     if note.amount is not None and note.lines:
         tx.error("amount", "Send either an amount or lines.")
-    elif note.amount is None and not note.lines and not invoice.credit_notes:
+    elif note.amount is None and not note.lines and not invoice.amount_credited:
         whole_lines = (line for line in invoice.lines if line.quantity)
         note.lines = [with_defaults(CreditNoteLine, invoice_line_id=line.id) for line in whole_lines]
     if note.lines:
@@ -136,7 +113,7 @@ def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
     The invoice has the earlier notes; work that one of them has freed may be on another invoice by now.
     """
     former = credited_lines(invoice, invoice.credit_notes)
-    is_full = note.total == invoice.total - sum(other.total for other in invoice.credit_notes)
+    is_full = note.total == invoice.total - invoice.amount_credited
     now = invoice.lines if is_full else credited_lines(invoice, [*invoice.credit_notes, note])
     return [line for line in now if line not in former]
 
@@ -153,16 +130,11 @@ def credit_by_amount(note: CreditNote, gross: int, remaining: list[Share], invoi
 
     Sets the lines of the credit note: one for each rate.
     """
-    credited, note.lines = [], []
-    for part, share in zip(money.allocate(gross, [share.gross for share in remaining]), remaining, strict=True):
-        net = money.net_of_part(part, share)
-        if part:
-            credited.append(Share(share.tax_rate, net, part - net))
-            text = note.description or f"Credit on invoice {invoice.number}"
-            price = amount_of(abs(net), note.currency)
-            quantity = Decimal(-1 if net < 0 else 1)
-            amount = amount_of(net, note.currency)
-            note.lines.append(CreditNoteLine(text, price, None, quantity, Decimal(0), share.tax_rate, amount))
+    credited, note.lines = shares.spread(gross, remaining), []
+    for rate, net, _ in credited:
+        text = note.description or f"Credit on invoice {invoice.number}"
+        quantity, amount = Decimal(-1 if net < 0 else 1), amount_of(net, note.currency)
+        note.lines.append(CreditNoteLine(text, abs(amount), None, quantity, Decimal(0), rate, amount))
     return credited
 
 
@@ -234,31 +206,6 @@ def price_part(
         line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
 
 
-def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:
-    """Return the share of each project in a credit note's subtotal, in minor units.
-
-    Lines that credit a line of the invoice count for its project; the rest is spread over what is left of all projects.
-    """
-    project_of = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
-    rest, taken = Counter[int | None](), Counter[int | None]()
-    for line in invoice.lines:
-        rest[project_of[line.id]] += minor_units(line.amount, line.currency)
-    for project_id, units in tx.all(CREDITED, invoice=invoice.id):
-        rest[project_id] -= units
-    net = minor_units(note.subtotal, note.currency)
-    if net == sum(rest.values()):
-        return rest
-    for part in note.lines:
-        if part.invoice_line_id is not None:
-            taken[project_of[part.invoice_line_id]] += minor_units(part.amount, note.currency)
-    weights = [units - taken[project_id] for project_id, units in rest.items()]
-    spread = net - sum(taken.values())
-    parts = money.allocate(spread, weights) if sum(weights) else [spread, *[0] * (len(weights) - 1)]
-    for project_id, units in zip(rest, parts, strict=True):
-        taken[project_id] += units
-    return taken
-
-
 def issue(tx: Tx, note_id: int, invoice: Invoice) -> CreditNote:
     """Store what a new credit note prints; return it."""
     note = tx.get(credit_notes, note_id, CreditNote)
@@ -285,10 +232,10 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     """Credit an issued invoice: a gross amount, lines, or, without both, all that is left."""
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
-    shares = compute_shares(tx, note, invoice)
+    of_projects = shares.compute_shares(tx, invoice, minor_units(note.subtotal, note.currency), note.lines)
     note_id = tx.insert(credit_notes, note)
     balance.recompute_balance(tx, invoice_id, by_payment=False)
-    for project_id, units in shares.items():
+    for project_id, units in of_projects.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
     changes.added(tx, CREDIT_NOTE_SHARES, [note_id])

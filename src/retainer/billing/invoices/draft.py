@@ -3,12 +3,13 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from retainer.billing import rules, work
+from retainer.billing import papers, rules, work
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, LineContext
 from retainer.billing.merging import merge_lines
 from retainer.billing.quotes import conversion
 from retainer.billing.reading import Parties, load_parties
+from retainer.documents.facts import EarlyPayment, early_payment
 from retainer.schema.billing import invoices
 from retainer.shared import relations
 from retainer.store.details import load_details
@@ -38,6 +39,8 @@ class Draft(NamedTuple):
     """The unbilled work that the body asks for."""
     offset: Invoice | None
     """The invoice whose `refund_due` pays this one, if the body asks for that and there is such an invoice."""
+    terms: EarlyPayment | None
+    """The early-payment discount that the paper grants, if the body asks for it."""
     today: str
     now: str
 
@@ -72,7 +75,8 @@ def read_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> Draft:
     context = None
     if is_draft:
         context = work.read_work(tx, invoice, parties, current, matches)
-    return Draft(invoice, before, former, target, parties, context, matches, read_offset(tx, invoice), tx.today, tx.now)
+    asked = read_offset(tx, invoice), read_terms(tx, invoice, before)
+    return Draft(invoice, before, former, target, parties, context, matches, *asked, tx.today, tx.now)
 
 
 def read_offset(tx: Tx, invoice: Invoice) -> Invoice | None:
@@ -84,6 +88,13 @@ def read_offset(tx: Tx, invoice: Invoice) -> Invoice | None:
     if other is not None:
         load_details(tx, invoices, [other], ("payments",))
     return other
+
+
+def read_terms(tx: Tx, invoice: Invoice, before: Invoice | None) -> EarlyPayment | None:
+    payment = invoice.record_payment or None
+    if before is None or payment is None or not payment.early_payment_discount:
+        return None
+    return early_payment(papers.load_paper(tx, before))
 
 
 def client_lock(invoice: Invoice) -> str:

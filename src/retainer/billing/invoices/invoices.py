@@ -18,6 +18,8 @@ is not billed yet.
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
 payment of the balance, today. A payment exceeds the balance only with `allow_surplus: true`. That surplus, and what was
 paid and then credited, is the `refund_due`; `record_refund` records that you paid it back.
+With `early_payment_discount: true`, a payment within the days of the invoice's discount settles all of it: what it
+leaves becomes a `discount`, which lowers revenue and tax on its `paid_date`.
 With `method: "offset"` and `offset_invoice_id`, the `refund_due` of another invoice of the client pays this one, and is
 refunded there.
 """

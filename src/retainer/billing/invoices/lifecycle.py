@@ -3,10 +3,11 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from retainer.billing import offsets, payments, rules
+from retainer.billing import discounts, offsets, payments, rules
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.pricing import price_draft, service_days
-from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, LeftOut, Payment
+from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, LeftOut
+from retainer.billing.payment_types import Payment
 from retainer.errors import BodyErrors
 from retainer.shared import relations
 from retainer.values.exact import day_after
@@ -30,6 +31,8 @@ class Step(NamedTuple):
     """The status that it leads to, or None; payments lead to `paid`."""
     payments: list[Payment]
     """A payment to record with its offset on another invoice, and a refund; refunds have negative amounts."""
+    discount: Payment | None
+    """The early-payment discount that belongs to the first of them."""
     left_out: list[LeftOut]
 
 
@@ -56,7 +59,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         errors.error("due_date", "Must not be null once an invoice was issued.")
     relations.validate_date_order(errors, invoice, "issue_date", "due_date")
     relations.validate_date_order(errors, invoice, "service_from", "service_to")
-    return Step(status, recorded(errors, draft, pays_all=status == "paid"), left_out)
+    return Step(status, *recorded(errors, draft, pays_all=status == "paid"), left_out)
 
 
 def issue(errors: BodyErrors, draft: Draft) -> None:
@@ -84,13 +87,17 @@ def issue(errors: BodyErrors, draft: Draft) -> None:
         invoice.status, invoice.paid_at = "paid", draft.now
 
 
-def recorded(errors: BodyErrors, draft: Draft, *, pays_all: bool) -> list[Payment]:
-    """Return what to record on this invoice and on another; what was recorded before, by its reference, is not."""
-    invoice, today, found = draft.invoice, draft.today, list[Payment | None]()
+def recorded(errors: BodyErrors, draft: Draft, *, pays_all: bool) -> tuple[list[Payment], Payment | None]:
+    """Return what to record on this invoice and on another, and the discount of the payment.
+
+    What was recorded before, by its reference, is not recorded again.
+    """
+    invoice, today, found, discount = draft.invoice, draft.today, list[Payment | None](), None
     if invoice.record_payment or pays_all:
         sent = invoice.record_payment or None
-        payment = payments.build_payment(errors, sent, invoice, draft.offset, today, pays_all=pays_all)
+        payment = payments.build_payment(errors, sent, draft, pays_all=pays_all)
+        discount = None if errors.errors else discounts.build_discount(payment, invoice)
         found += [payment, offsets.build_counterpart(errors, payment, draft.offset)]
     if invoice.record_refund:
         found.append(payments.build_refund(errors, invoice.record_refund, invoice, today))
-    return [payment for payment in found if payment is not None]
+    return [payment for payment in found if payment is not None], discount

@@ -1,21 +1,20 @@
-"""Invoice types: invoices, their lines and payments, the client snapshot, and the request for unbilled work."""
+"""Invoice types: invoices, their lines, the client snapshot, and the request for unbilled work."""
 
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, case, literal_column
 
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
+from retainer.billing.payment_types import Payment, RecordPayment
 from retainer.store.row_mapper import Derived
 from retainer.values.common import Days, ExternalId
 from retainer.values.kinds import (
     Code50,
     Code100,
-    Code191,
     Country,
     Currency,
     Day,
@@ -28,7 +27,6 @@ from retainer.values.kinds import (
     Text191,
     Text255,
     Text2000,
-    Text10000,
     UnitPrice,
 )
 from retainer.values.records import (
@@ -208,54 +206,6 @@ class InvoiceMeta(msgspec.Struct):
     warnings: document_types.Warnings
 
 
-PaymentMethod = Annotated[
-    Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "offset", "other"],
-    Meta(title="PaymentMethod"),
-    "How the money arrived or went back, for your information. `offset`: no money moved, see `offset_invoice_id`.",
-]
-PaymentKind = Annotated[
-    Literal["payment", "refund"],
-    Meta(title="PaymentKind"),
-    "`payment` from the client, or `refund` to the client, which has a negative amount.",
-]
-
-
-def kind_of(table: Table) -> ColumnElement[str]:
-    return case((table.c.amount < literal_column("0"), "refund"), else_="payment")
-
-
-class Payment(Record):
-    """A payment of a client on an invoice, or a refund to the client."""
-
-    invoice_id: Annotated[Id, "The invoice that it belongs to."] = READ_ONLY
-    client_id: Annotated[Id, "The client of the invoice."] = READ_ONLY
-    kind: Annotated[PaymentKind, Derived(kind_of)] = READ_ONLY
-    amount: Annotated[
-        SignedMoney,
-        "Sent: more than 0, at most the invoice's `balance_due`, or of a refund its `refund_due`; omitted: all of it. "
-        "A payment with `allow_surplus` may be more. Returned: negative for a refund.",
-    ] = SERVER_DEFAULT
-    currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
-    paid_date: Annotated[Day, "Day on which the money moved, not in the future; omitted: today."] = SERVER_DEFAULT
-    method: PaymentMethod = "bank_transfer"
-    reference: Annotated[Code191 | None, "Unique within the invoice; an equal retry records nothing new."] = None
-    notes: Annotated[Text10000 | None, "For internal use."] = None
-    offset_invoice_id: Annotated[
-        Id | None, "Of an `offset`, the other invoice: it has the refund of a payment, or the payment of a refund."
-    ] = READ_ONLY
-
-
-class RecordPayment(Payment):
-    """Money that has arrived for the invoice."""
-
-    offset_invoice_id: Annotated[
-        Id | None,
-        "With `method: offset`: another invoice of the client whose `refund_due` pays this one. Its refund is recorded "
-        "with the payment.",
-    ] = None
-    allow_surplus: Annotated[bool, "With true, what is above the `balance_due` becomes `refund_due`."] = WRITE_ONLY
-
-
 class Invoice(Record):
     """An invoice to a client."""
 
@@ -290,7 +240,9 @@ class Invoice(Record):
     total: document_types.Total = READ_ONLY
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
     amount_paid: Annotated[Money, PAID, "Sum of its payments, less refunds."] = READ_ONLY
-    amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
+    amount_credited: Annotated[
+        Money, CREDITED, "Sum of the totals of its credit notes, and of its early-payment discounts."
+    ] = READ_ONLY
     balance_due: Annotated[SignedMoney, PAID, "What is still to pay, even if written off; 0 if void."] = READ_ONLY
     refund_due: Annotated[
         Money,
@@ -311,7 +263,7 @@ class Invoice(Record):
     payments: Annotated[
         list[Payment],
         DetailOnly("payments", read_only=True),
-        "Oldest first, with refunds; `record_payment` and `record_refund` add one.",
+        "Oldest first, with refunds and discounts; `record_payment` and `record_refund` add one.",
     ] = WRITE_ONLY
     credit_notes: Annotated[
         list[CreditNote], DetailOnly("credit_notes", read_only=True), "Oldest first, as in /credit-notes."
@@ -335,5 +287,5 @@ class InvoiceTotals(msgspec.Struct):
     tax_total: Annotated[SignedMoney, "Sum of the taxes."]
     total: Annotated[SignedMoney, "Sum of the totals, tax included."]
     amount_paid: Annotated[Money, "Sum of the payments, less refunds."]
-    amount_credited: Annotated[Money, "Sum of the totals of credit notes."]
+    amount_credited: Annotated[Money, "Sum of the totals of credit notes, and of early-payment discounts."]
     balance_due: Annotated[SignedMoney, "Sum of the amounts still to pay."]

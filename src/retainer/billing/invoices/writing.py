@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from retainer.billing import balance, facts, papers, work
+from retainer.billing import balance, discounts, facts, papers, work
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.lifecycle import Step
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -39,10 +39,18 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
         work.detach(tx, invoice.lines, is_kept=True)
     if invoice.quote_id is not None and (step.status == "void" or before is None):
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
-    for payment in step.payments:
-        tx.insert(payments, payment)
-        balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
+    record_payments(tx, invoice, step)
     return invoice.id
+
+
+def record_payments(tx: Tx, invoice: Invoice, step: Step) -> None:
+    """Write the payments of a step, then its discount, and the balances that follow."""
+    for payment in step.payments:
+        payment.id = tx.insert(payments, payment)
+    if step.discount is not None:
+        discounts.save(tx, invoice, step.discount, step.payments[0].id)
+    for payment in step.payments:
+        balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
 
 
 def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None, after: Sequence[InvoiceLine]) -> None:

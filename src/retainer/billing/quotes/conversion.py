@@ -3,13 +3,21 @@
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import ColumnElement, Table, Update, bindparam, select, update
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.rollups.changes import changing
-from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
-from retainer.schema.billing import credit_note_shares, credit_notes, holds_quote, invoices, quotes
+from retainer.rollups.sources import CREDIT_NOTE_SHARES, DISCOUNT_SHARES, INVOICE_LINES
+from retainer.schema.billing import (
+    credit_note_shares,
+    credit_notes,
+    discount_shares,
+    holds_quote,
+    invoices,
+    payments,
+    quotes,
+)
 from retainer.schema.crm import clients
 from retainer.store.constraints import MISSING
 from retainer.store.details import load_details
@@ -21,12 +29,19 @@ INVOICE = select(invoices.c.id).where(
     invoices.c.quote_id == bindparam("quote"), holds_quote(invoices), invoices.c.project_id.is_(None)
 )
 """The live invoice that a quote became, while it has no project."""
-NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
-SET_PROJECT_OF_SHARES = (
-    update(credit_note_shares)
-    .where(credit_note_shares.c.credit_note_id.in_(NOTES), credit_note_shares.c.project_id.is_(None))
-    .values(project_id=bindparam("project"), updated_at=NOW)
-)
+
+
+def _set_project(shares: Table, reference: ColumnElement[int], owners: Table) -> Update:
+    """Return what gives a project to the shares of the records of an invoice that have none."""
+    of_invoice = select(owners.c.id).where(owners.c.invoice_id == bindparam("invoice"))
+    without = update(shares).where(reference.in_(of_invoice), shares.c.project_id.is_(None))
+    return without.values(project_id=bindparam("project"), updated_at=NOW)
+
+
+SHARES = {
+    CREDIT_NOTE_SHARES: _set_project(credit_note_shares, credit_note_shares.c.credit_note_id, credit_notes),
+    DISCOUNT_SHARES: _set_project(discount_shares, discount_shares.c.payment_id, payments),
+}
 
 
 class ProjectFromQuote(Protocol):
@@ -112,5 +127,6 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
     for (invoice_id,) in tx.all(INVOICE, quote=quote_id):
         with changing(tx, INVOICE_LINES, invoice_id):
             tx.update_columns(invoices, invoice_id, {"project_id": project_id})
-        with changing(tx, CREDIT_NOTE_SHARES, invoice_id, by="invoice_id"):
-            tx.run(SET_PROJECT_OF_SHARES, invoice=invoice_id, project=project_id)
+        for source, statement in SHARES.items():
+            with changing(tx, source, invoice_id, by="invoice_id"):
+                tx.run(statement, invoice=invoice_id, project=project_id)

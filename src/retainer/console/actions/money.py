@@ -4,12 +4,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import bindparam, select
-
-from retainer.billing import balance, payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.preview import load_currencies
-from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
+from retainer.billing.invoices.types import Invoice, UnbilledTime
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field, choose_fields, options_of
@@ -18,19 +15,17 @@ from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
-from retainer.console.typed import number_text
 from retainer.console.values import Values
-from retainer.console.words import hours, money, short_day
+from retainer.console.words import hours, money
 from retainer.crm.clients import Client
 from retainer.documents.wording import unit_text
 from retainer.errors import Refusal, invalid
-from retainer.identity import accounts, audit
+from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.schema import billing
-from retainer.schema.billing import credit_notes, has_refund_due, invoices
+from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of, decimal_text
-from retainer.values.kinds import read_day
+from retainer.values.exact import decimal_text
 from retainer.work.project_types import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Monthly fees"}
@@ -111,138 +106,6 @@ def currencies_of(tx: Tx, record: Client | Project) -> list[str]:
 
 def is_covered(record: Client | Project) -> bool:
     return isinstance(record, Project) and record.billing_type in {"fixed_fee", "retainer"}
-
-
-AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
-    Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
-)
-OTHERS = (
-    METHOD._replace(options=tuple(option for option in METHOD.options if option[0] != "offset")),
-    REFERENCE._replace(hint="For example, the bank's. Must differ from the invoice's other payments."),
-    NOTES._replace(label="Internal notes", hint=""),
-)
-
-
-SURPLUS = Field(
-    "allow_surplus", "Keep the surplus to refund", "flag", "What is above the balance due is to be refunded."
-)
-OTHER_DAY = Field("is_other_day", "The date is right", "flag", "Reports count the money on this date.")
-
-
-OFFSET = Field(
-    *("offset_invoice_id", "Paid with", "choice", "What is to be refunded on an invoice is then refunded there."),
-    empty="Money from the client",
-)
-REFUNDABLE = (
-    select(*invoices.c["id", "number"], balance.refund_due(invoices))
-    .where(has_refund_due(invoices), invoices.c.status != "void", invoices.c.id != bindparam("id"))
-    .where(invoices.c.client_id == bindparam("client_id"), invoices.c.currency == bindparam("currency"))
-    .order_by(invoices.c.id.desc())
-    .limit(100)
-)
-
-
-def refundable(tx: Tx, invoice: Invoice) -> tuple[tuple[str, str], ...]:
-    """Return the other invoices of the client with money to refund in this currency, as options."""
-    currency = invoice.currency
-    rows = tx.all(REFUNDABLE, id=invoice.id, client_id=invoice.client_id, currency=currency)
-    return tuple(
-        (str(key), f"{number}: {money(amount_of(due, currency), currency)} to refund") for key, number, due in rows
-    )
-
-
-class RecordPayment(Action, frozen=True, kw_only=True):
-    """Record a payment, or a refund: all of what is due, unless the form says otherwise.
-
-    The form asks back, with a box for each, about a surplus and about a date that is likely to be mistyped.
-    """
-
-    due: str
-    """The field of the invoice that says what is due."""
-
-    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Invoice) -> Sheet:
-        sheet = super().sheet(kind, tx, context, record)
-        if self.due == "balance_due" and (options := refundable(tx, record)):
-            sheet.fields = [OFFSET._replace(options=options), *sheet.fields]
-        sheet.fields = [*sheet.fields, *self.questions(sheet, record)]
-        return sheet
-
-    def questions(self, sheet: Sheet, record: Invoice) -> dict[Field, str]:
-        """Return the boxes that what the form says needs, each with its question."""
-        found = dict[Field, str]()
-        amount, day = sheet.typed("amount"), sheet.typed("paid_date")
-        if self.due == "balance_due" and isinstance(amount, str) and Decimal(amount) > record.balance_due > 0:
-            surplus = money(Decimal(amount) - record.balance_due, record.currency)
-            found[SURPLUS] = f"{surplus} is above the balance due. Tick this to keep it, or change the amount."
-        if isinstance(day, str) and (why := doubt_about(day, record, sheet.tx.today)):
-            found[OTHER_DAY] = f"{short_day(day)} {why}. Tick this if it is right, or change the date."
-        return found
-
-    def fields_of(self, _: Invoice) -> Sequence[Field]:
-        day = DAY._replace(label=f"{self.path.capitalize()} date", hint="", is_required=True)
-        return AMOUNT._replace(hint="", is_required=True), day, *OTHERS
-
-    def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
-        amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)
-        return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
-
-    def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        if OFFSET.name in values:
-            values = values | {OFFSET.name: int(values[OFFSET.name]), "method": "offset"}
-        recorded = {name: value for name, value in values.items() if name not in {SURPLUS.name, OTHER_DAY.name}}
-        return {f"record_{self.path}": recorded}
-
-    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        """Record it, and only then ask: what was recorded before, or cannot be recorded, needs no answer."""
-        questions = self.questions(stage.sheet, stage.record)
-        if SURPLUS in questions:
-            body[f"record_{self.path}"] |= {SURPLUS.name: True}
-        made = super().run(stage, body)
-        unanswered = {
-            field.name: [text] for field, text in questions.items() if stage.values.get(field.name) is not True
-        }
-        if unanswered and len(made.data.payments) > len(stage.record.payments):
-            raise invalid(unanswered)
-        return made
-
-
-def doubt_about(day: str, invoice: Invoice, today: str) -> str:
-    """Return why the day of a payment is likely to be mistyped; empty if it is not, or is no day."""
-    try:
-        read_day(day)
-    except ValueError:
-        return ""
-    if day[:4] != today[:4]:
-        return "is in another year"
-    return "is before the invoice's issue date" if day < (invoice.issue_date or day) else ""
-
-
-class RemovePayment(Action, frozen=True, kw_only=True):
-    def fields_of(self, record: Invoice) -> Sequence[Field]:
-        found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
-        empty = "Select…" if len(found) > 1 else ""
-        has_offset = any(payment.offset_invoice_id for payment in record.payments)
-        hint = "An offset is removed on both invoices." if has_offset else ""
-        field = Field("payments", "Payment", "choice", hint, is_required=True, options=tuple(found), empty=empty)
-        return [field] if found else []
-
-    def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
-        return {"payments": str(record.payments[0].id) if len(record.payments) == 1 else ""}
-
-    def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        if not record.payments:
-            raise invalid({"": ["This invoice has no payments."]})
-        return values
-
-    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        return payments.remove(stage.tx, int(body["payments"]))
-
-
-def payment_text(payment: Payment) -> str:
-    """Return a payment as an option: `Payment of 30.00 EUR on 3 Sep 2026, card, TX-1`."""
-    amount = f"{payment.kind.capitalize()} of {money(abs(payment.amount), payment.currency)}"
-    parts = [f"{amount} on {short_day(payment.paid_date)}", payment.method.replace("_", " "), payment.reference]
-    return ", ".join(part for part in parts if part)
 
 
 CREDITED, REASON, CREDIT_DAY, DESCRIPTION = choose_fields(

@@ -11,7 +11,8 @@ from retainer.billing.invoices import lifecycle
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.action import Action, Stage
-from retainer.console.actions.money import Bill, Credit, RecordPayment, RemovePayment
+from retainer.console.actions.money import Bill, Credit
+from retainer.console.actions.payments import RecordPayment, RemovePayment
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.labels import word_of
 from retainer.crm.clients import Client
@@ -131,6 +132,7 @@ INVOICE_ACTIONS = (
         ),
         notice=(
             "{paid} recorded on {after.number}, which is {after.status}.",
+            "{discount} is its early-payment discount.",
             "{after.balance_due} is still due.",
             "{after.refund_due} is to be refunded.",
         ),

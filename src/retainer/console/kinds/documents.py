@@ -9,6 +9,7 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.facts import load_preceding
 from retainer.billing.invoices.draft import LOCKED_FIELDS
 from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.payment_types import discounts_of
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
 from retainer.console import words
@@ -116,14 +117,20 @@ def sums_of(record: Printable, others: Sums) -> list[tuple[str, str]]:
 
 
 def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
-    return {each.id: money(each.balance_due, each.currency) for each in found if each.status != "draft"}
+    """Return what is due; drafts and what was written off are not, and neither does the sum of the list count them."""
+    is_due = (each for each in found if each.status not in {"draft", "written_off"})
+    return {each.id: money(each.balance_due, each.currency) for each in is_due}
+
+
+def due_label(invoice: Invoice) -> str:
+    return "Written off" if invoice.status == "written_off" else "Balance due"
 
 
 def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
     invoice = page.record
     found, due = page.facts("client_id", "total"), page.value("balance_due")
     if invoice.status != "draft":
-        found.append(Fact("Balance due", due._replace(tone="bad" if invoice.is_overdue else "")))
+        found.append(Fact(due_label(invoice), due._replace(tone="bad" if invoice.is_overdue else "")))
     late = f"{words.count(invoice.days_overdue, 'day')} late" if invoice.is_overdue else ""
     return [*found, *page.facts("issue_date"), *(fact._replace(note=late) for fact in page.facts("due_date"))]
 
@@ -143,8 +150,10 @@ def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
 
 
 def payments_of(invoice: Invoice) -> Sums:
-    less = (("Paid", -invoice.amount_paid), ("Credited", -invoice.amount_credited))
-    due = [] if invoice.status == "draft" else [("Balance due", invoice.balance_due)]
+    discounted = sum((each.amount for each in discounts_of(invoice.payments)), Decimal(0))
+    credited = invoice.amount_credited - discounted
+    less = (("Paid", -invoice.amount_paid), ("Discount", -discounted), ("Credited", -credited))
+    due = [] if invoice.status == "draft" else [(due_label(invoice), invoice.balance_due)]
     refund = [("To refund", invoice.refund_due)] if invoice.refund_due else []
     return [*(each for each in less if each[1]), *due, *refund]
 

@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 from sqlalchemy import Table
 
-from retainer.billing.invoices.types import Payment
+from retainer.billing.payment_types import Payment
 from retainer.console import charts, words
 from retainer.console.charts import RequestChart
 from retainer.console.editing.fields import LINE_FIELDS

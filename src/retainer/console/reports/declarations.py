@@ -197,6 +197,11 @@ REPORTS = {
                 ("document_count", "credited_count", "credited", "credited_tax", "net", "tax"),
             ),
             Table(
+                "Discounts and write-offs by rate",
+                "Rate",
+                ("discounts", "discounts_tax", "written_off_net", "written_off_tax"),
+            ),
+            Table(
                 "Payments and refunds by rate",
                 "Rate of payments",
                 ("payment_count", "refund_count", "refunded", "refunded_tax", "paid", "paid_tax"),

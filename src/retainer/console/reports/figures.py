@@ -46,6 +46,7 @@ SECTIONS = {
     "Money before tax": {
         "invoiced": Figure("Invoiced", "money", INVOICES),
         "credited": Figure("Credited", "money", f"credit-notes?{DAYS_ISSUED}"),
+        "discounts": Figure("Early-payment discounts, part of credited", "money"),
         "revenue": Figure("Revenue", "money"),
         "expenses": Figure("Expenses", "money", f"expenses?{DAYS}{IN_CURRENCY}"),
         "unbilled_time": Figure("Unbilled time of this period", "money", f"time-entries{UNBILLED}"),
@@ -113,8 +114,11 @@ FIGURES = {name: figure for section in SECTIONS.values() for name, figure in sec
     "margin_percent": Figure("Margin", "percent"),
     "budget_used_percent": Figure("Budget used", "percent"),
     "document_count": Figure("Invoices", "count"),
-    "credited_count": Figure("Credit notes", "count"),
+    "credited_count": Figure("Credit notes, discounts", "count"),
     "credited_tax": Figure("Tax credited", "money"),
+    "discounts_tax": Figure("Tax of discounts", "money"),
+    "written_off_net": Figure("Written off, net", "money"),
+    "written_off_tax": Figure("Tax written off", "money"),
     "net": Figure("Net", "money"),
     "payment_count": Figure("Payments", "count"),
     "refund_count": Figure("Refunds", "count"),
@@ -134,6 +138,8 @@ BY_PAYMENT = {
     "paid_tax": "tax",
 }
 """Figures of payments by the names that the API has for those of documents and of payments."""
+LOSSES = {name: name for name in ("discounts", "discounts_tax", "written_off_tax")}
+BY_ISSUE = {name: name for name in BY_PAYMENT.values()} | LOSSES | {"written_off_net": "written_off"}
 OF_EXPENSES = {"expense_count": "expense_count", "expenses": "net", "input_tax": "tax"}
 TAX_WORDS = {"AE": "Reverse charge", "G": "Export", "O": "Not subject to tax", "E": "Exempt"}
 """The categories without tax, of which each has one row in a currency."""
@@ -302,7 +308,7 @@ def read_tax(tx: Tx, controls: Controls, period: Period) -> Figures:
     issued = tax.read_report(tx, query, period)
     paid = tax.read_report(tx, replace(query, by="payment"), period)
     parts: dict[str, tuple[Sequence[Any], Sequence[Any], Mapping[str, str]]] = {
-        "Rate": (issued.rows, issued.totals, {name: name for name in BY_PAYMENT.values()}),
+        "Rate": (issued.rows, issued.totals, BY_ISSUE),
         "Rate of payments": (paid.rows, paid.totals, BY_PAYMENT),
         "Rate of expenses": (issued.input_rows, issued.input_totals, OF_EXPENSES),
     }
