@@ -1,4 +1,5 @@
 import itertools
+import random
 import re
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from retainer.store.tx import Tx
 from retainer.values.records import Record
 from tests.contract.cases import kinds
 from tests.contract_checker import resolved
+from tests.length import length
 
 OPERATIONS = Routes(RESOURCES).operations
 WITH_BODY = [operation for operation in OPERATIONS if operation.body]
@@ -388,7 +390,7 @@ def named_things(value, where=""):
                 if "$ref" not in inner or group == "properties":
                     yield f"{where}/{group}/{name}", name, inner.get("description", "")
         for key, inner in value.items():
-            if key not in {"example", "examples", "if", "then"}:
+            if key not in {"example", "examples", "if", "then", "else"}:
                 yield from named_things(inner, f"{where}/{key}")
 
 
@@ -458,6 +460,16 @@ def test_a_body_is_valid_by_its_schema_if_and_only_if_the_server_takes_it(api):
         "/quotes": [{}, {"client_id": client["id"]}],
         "/webhooks": [{**url, "status": status} for status in ("active", "paused", "disabled")],
     }
+    worked = {"project_id": project["id"], "duration_minutes": 5}
+    times = {"started_at": "2026-03-02T09:00:00Z", "ended_at": "2026-03-02T09:05:00Z"}
+    bodies["/time-entries"] = [
+        *({}, worked, times, {"duration_minutes": 5}, {"project_id": project["id"], **times}),
+        *({"client_id": client["id"], "duration_minutes": 5}, {"project_id": None, "duration_minutes": 5}),
+        *({"project_id": project["id"]}, {**worked, "duration_minutes": None}, {**worked, **times}),
+        *({**worked, **times, "duration_minutes": None}, {**worked, "client_id": None}),
+        *({"project_id": project["id"], "started_at": each} for each in (times["started_at"], None)),
+        {"project_id": project["id"], **times, "ended_at": None},
+    ]
     lines = [{}, line, {"description": "a"}, {"unit_price": "9"}, {**line, "description": None}]
     bodies["/quotes"] += [{"client_id": client["id"], "lines": [each]} for each in lines]
     lines += [{"time_entry_ids": []}, {"milestone_id": None}, {"time_entry_ids": [entry["id"]]}]
@@ -475,3 +487,29 @@ def test_a_body_is_valid_by_its_schema_if_and_only_if_the_server_takes_it(api):
             taken[path, str(body)] = (answer.status == 201, check.is_valid(body))
     assert {body: found for body, found in taken.items() if found[0] != found[1]} == {}
     assert set(taken.values()) == {(True, True), (False, False)}
+
+
+def random_bodies(operation, count):
+    """Bodies that are valid by their schema, each with some of the fields and the examples of these."""
+    schema = described(operation)["requestBody"]["content"]["application/json"]["schema"]
+    check = Draft202012Validator({**schema, "components": {"schemas": SCHEMAS}})
+    (example,) = SCHEMAS[schema["$ref"].rpartition("/")[2]]["examples"]
+    chosen = random.Random(operation.id)
+    while count:
+        body = {name: chosen.choice([value, None]) for name, value in example.items() if chosen.random() < 0.5}
+        if check.is_valid(body):
+            count -= 1
+            yield body
+
+
+CREATES = [each for each in WITH_BODY if each.created and not each.parameters]
+
+
+@pytest.mark.parametrize("operation", CREATES, ids=str)
+def test_a_body_that_is_valid_by_its_schema_lacks_nothing(api, operation):
+    found = {}
+    for body in random_bodies(operation, length(60)):
+        answer = api.call("POST", operation.path, body)
+        errors = answer.json.get("errors", {})
+        found |= {str(body): field for field, messages in errors.items() if "required" in str(messages)}
+    assert found == {}

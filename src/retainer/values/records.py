@@ -54,9 +54,13 @@ class RequiredUnless(NamedTuple):
 
 
 class NeededUnless(NamedTuple):
-    """Marks a field that may be omitted only with one of other fields; a rule of the resource checks it."""
+    """Marks a field that may be omitted only with one of other fields, or only with all of them.
+
+    A rule of the resource checks it.
+    """
 
     others: tuple[str, ...]
+    takes_all: bool = False
 
 
 class NotOn(NamedTuple):

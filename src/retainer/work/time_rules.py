@@ -15,7 +15,7 @@ from retainer.values.common import ActingUser, ExternalId, Minutes
 from retainer.values.exact import amount_of, instant_after, local_day, minutes_between
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text5000
 from retainer.values.money import time_amount
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, NeededUnless, Record
 
 MAX_MINUTES = 1440  # a day
 MAX_DURATION = timedelta(minutes=MAX_MINUTES)
@@ -26,7 +26,11 @@ MAX_AMOUNT = 10**10  # the sums of a project fit into the database's integers
 class TimeEntry(Record):
     """Time that a user worked, and its price, which is fixed when the time is recorded."""
 
-    client_id: Annotated[Id | None, "Follows from project, ticket or task. One of the four is required."] = None
+    client_id: Annotated[
+        Id | None,
+        NeededUnless(("project_id", "ticket_id", "task_id")),
+        "Follows from project, ticket or task. One of the four is required.",
+    ] = None
     project_id: Annotated[Id | None, "Follows from the task or the ticket, and must agree with them."] = None
     ticket_id: Annotated[Id | None, "Follows from the task. Becomes null when the ticket is deleted."] = None
     task_id: Annotated[
@@ -35,7 +39,10 @@ class TimeEntry(Record):
     user_id: ActingUser = SERVER_DEFAULT
     date: Annotated[Day, "Day that the time counts for. Default: the day of `started_at`, else today."] = SERVER_DEFAULT
     duration_minutes: Annotated[
-        Minutes, Meta(ge=1, le=MAX_MINUTES), "Required without start and end. A user has at most 1440 a day."
+        Minutes,
+        Meta(ge=1, le=MAX_MINUTES),
+        NeededUnless(("started_at", "ended_at"), takes_all=True),
+        "Required without start and end. A user has at most 1440 a day.",
     ] = SERVER_DEFAULT
     billable: Annotated[bool, "Default: as the task, else as the project; not billable without a client."] = (
         SERVER_DEFAULT
