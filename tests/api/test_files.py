@@ -217,3 +217,15 @@ def test_a_document_that_takes_too_long_says_what_can_be_done_about_it(api, clie
     assert answer.errors == {"Accept": [f"{what} {fixed}"]}
     monkeypatch.undo()
     assert api.get(f"/invoices/{draft['id']}", headers=PDF).status == 200, "the server goes on"
+
+
+def test_a_credit_of_an_amount_is_described_once_in_the_language_of_the_client(api, client):
+    invoice = issued(api, client)
+    path = f"/invoices/{invoice['id']}/credit-notes"
+    note = api.make(path, amount="50.00", description="Nachlass wegen Verzug")
+    assert [line["description"] for line in note["lines"]] == [f"Korrektur zu Rechnung {invoice['number']}"]
+    text = text_of(api.get(f"/credit-notes/{note['id']}", headers=PDF))
+    assert text.count("Nachlass wegen Verzug") == 1
+    api.patch(f"/clients/{client['id']}", {"language": "en"})
+    other = api.make(path, amount="10.00")
+    assert [line["description"] for line in other["lines"]] == [f"Credit on invoice {invoice['number']}"]

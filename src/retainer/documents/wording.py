@@ -115,6 +115,7 @@ TEXTS = {
     "attention": ("Attn. {name}", "z. Hd. {name}"),
     "page": ("Page {page} of {pages}", "Seite {page} von {pages}"),
     "draft": ("Draft", "Entwurf"),
+    "credit": ("Credit on invoice {number}", "Korrektur zu Rechnung {number}"),
     "fee": ("Retainer", "Monatspauschale"),
     "work": ("Work", "Leistungen"),
     "other_work": ("Other work", "Weitere Leistungen"),

@@ -16,6 +16,9 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine, Reas
 from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.reading import Parties
+from retainer.documents.facts import Language
+from retainer.documents.wording import WORDS
 from retainer.errors import Refusal
 from retainer.kernel.body import New
 from retainer.kernel.query import Filter, OneOf
@@ -45,7 +48,7 @@ class CreditNoteFilter(Filter):
     number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
 
 
-def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
+def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice, language: Language) -> CreditNote:
     """Return a credit note with the fields of its invoice, its totals and its number.
 
     Raises all errors of the body, and `locked` for an invoice that is a draft or void.
@@ -60,14 +63,14 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     note.issue_date = note.issue_date or max(tx.today, issued)
     if note.issue_date < issued:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
-    compute_credit(tx, note, invoice)
+    compute_credit(tx, note, invoice, language)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
     note.number = next_document_number(tx, credit_notes, note.issue_date)
     return note
 
 
-def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
+def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice, language: Language) -> None:
     """Set the lines and totals of a credit note, from its amount or its lines; without both, credit all that is left.
 
     Raises `validation_failed` if nothing is left.
@@ -87,7 +90,8 @@ def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     else:
         sent = None if note.amount is None else rules.units_of(tx, "amount", note.amount, invoice.currency)
         gross = whole if sent is None else sent
-        credited = credit_by_amount(note, gross, list(remaining.values()), invoice)
+        text = WORDS[language]["credit"].format(number=invoice.number)
+        credited = credit_by_amount(note, gross, list(remaining.values()), text)
     rules.set_totals(note, credited)
     if not tx.errors:
         validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
@@ -125,14 +129,13 @@ def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[Invoic
     return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
 
 
-def credit_by_amount(note: CreditNote, gross: int, remaining: list[Share], invoice: Invoice) -> list[Share]:
+def credit_by_amount(note: CreditNote, gross: int, remaining: list[Share], text: str) -> list[Share]:
     """Return the shares of a gross amount at each rate, in proportion to what is left there, in minor units.
 
-    Sets the lines of the credit note: one for each rate.
+    Sets the lines of the credit note: one with this text for each rate. Its own description is printed above them.
     """
     credited, note.lines = shares.spread(gross, remaining), []
     for rate, net, _ in credited:
-        text = note.description or f"Credit on invoice {invoice.number}"
         quantity, amount = Decimal(-1 if net < 0 else 1), amount_of(net, note.currency)
         note.lines.append(CreditNoteLine(text, abs(amount), None, quantity, Decimal(0), rate, amount))
     return credited
@@ -206,10 +209,9 @@ def price_part(
         line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
 
 
-def issue(tx: Tx, note_id: int, invoice: Invoice) -> CreditNote:
+def issue(tx: Tx, note_id: int, invoice: Invoice, parties: Parties) -> CreditNote:
     """Store what a new credit note prints; return it."""
     note = tx.get(credit_notes, note_id, CreditNote)
-    parties = load_known_parties(tx, invoice.client_id, invoice.contact_id)
     tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(parties.paid_in(note.currency))})
     papers.issue(tx, note, facts.of_credit_note(note, parties, facts.load_credited(tx, invoice.id)))
     return note
@@ -242,7 +244,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     work.detach(tx, freed_lines(invoice, note), is_kept=True)
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
-    return issue(tx, note_id, invoice)
+    return issue(tx, note_id, invoice, parties)
 
 
 @api.get("/{credit_note_id}", representations=files.ISSUED_AS)

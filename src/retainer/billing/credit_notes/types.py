@@ -45,7 +45,7 @@ class CreditNote(Record):
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
     issue_date: Annotated[Day, "Day for reports, not before the invoice's; omitted: today."] = SERVER_DEFAULT
     reason: Reason = "correction"
-    description: Annotated[Text2000 | None, "Explanation; `q` searches it."] = None
+    description: Annotated[Text2000 | None, "Explanation, printed above the lines; `q` searches it."] = None
     lines: Annotated[
         list[CreditNoteLine],
         Meta(min_length=1, max_length=MAX_LINES),
