@@ -24,6 +24,7 @@ OWN = re.compile(r"(^|_)(id|number|reference)$")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
 TODAY = utcnow()[:10]
 HOST = re.compile(r"site-\d+")
+NUMBER = re.compile(r"INV-\d{4}-\d+")
 HOSTS = map("site-{}".format, itertools.count())
 DONE = {
     *("invoice issued", "invoice voided", "invoice written off", "payment recorded", "refund recorded"),
@@ -38,7 +39,9 @@ def shape(value: Any) -> Any:
         return {name: shape(each) for name, each in value.items() if not OWN.search(name) and not name.endswith("_ids")}
     if isinstance(value, list):
         return [shape(each) for each in value]
-    return "instant" if isinstance(value, str) and INSTANT.fullmatch(value) else HOST.sub("host", str(value))
+    if isinstance(value, str) and INSTANT.fullmatch(value):
+        return "instant"
+    return NUMBER.sub("number", HOST.sub("host", str(value)))
 
 
 def issued(api: ApiClient, **fields: Any) -> dict[str, Any]:
@@ -679,3 +682,25 @@ def test_another_site_cannot_act_and_a_member_has_no_page(api, visitor):
     api.set_user(api.admin_id, {"role": "member"})
     assert visitor.post(path, form).status == 404
     assert read(api, "invoices", invoice)["status"] == "sent"
+
+
+def test_accepting_a_quote_takes_the_optional_lines_that_were_chosen(api, visitor):
+    client = api.make("/clients", name="North Star", currency="EUR")["id"]
+    lines = [("Website", "1000", "no"), ("Texts", "200", "yes")]
+    typed = {
+        f"lines.{place}.{name}": value
+        for place, line in enumerate(lines)
+        for name, value in zip(("description", "unit_price", "is_optional"), line, strict=True)
+    }
+    visitor.submit("/console/records/quotes/new", client_id=str(client), **typed)
+    (quote,) = api.get("/quotes").data
+    assert quote["total"] == "1000.00"
+    path = path_of("quotes", quote, "/accept")
+    (chosen,) = [line["id"] for line in read(api, "quotes", quote)["lines"] if line["is_optional"]]
+    preview = previewed(visitor, path, accepted_line_ids=str(chosen))
+    assert "Texts, 200.00 EUR before tax" in preview.text
+    assert "1,200.00 EUR" in preview.text
+    assert do(visitor, path, accepted_line_ids=str(chosen)).status == 200
+    accepted = read(api, "quotes", quote)
+    assert (accepted["status"], accepted["total"]) == ("accepted", "1200.00")
+    assert "accepted_line_ids" not in visitor.get(path_of("quotes", quote, "/accept")).html

@@ -62,6 +62,7 @@ REFERENCED_TABLES = {
     "assignee_id": "users",
     "offset_invoice_id": "invoices",
     "record_id": "clients",  # the sample of a file is that of a client
+    "accepted_line_ids": "quote_lines",
 }
 """Fields of bodies that are not columns, and not named after the table that they refer to."""
 VOLATILE_HEADERS = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}

@@ -137,7 +137,7 @@ class Product:
         elif sent:
             credit_note.lines = [part(each) for each in sent["lines"]]
         try:
-            crediting.compute_credit(tx, credit_note, invoice)
+            crediting.compute_credit(tx, credit_note, invoice, "en")
         except Refusal as refusal:
             raise Refused(*refusal.members["errors"]) from None
         if tx.errors:

@@ -168,10 +168,13 @@ def of_credit_note(note: CreditNote, parties: Parties, invoice: CreditedInvoice)
 
 def _document(record: Printable, parties: Parties, **different: object) -> Document:
     """Return the facts of a document: its fields of the same names, and those that its kind has in other ways."""
-    lines = tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
     language = parties.issuer.language or parties.language
     sides = {"customer": parties.customer, "issuer": parties.paid_in(record.currency), "language": language}
-    return with_reasons(_same(Document, record, lines=lines, **sides, **different))
+    return with_reasons(_same(Document, record, lines=lines_of(record), **sides, **different))
+
+
+def lines_of(record: Printable) -> tuple[Line, ...]:
+    return tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
 
 
 def _same(model: type[T], record: msgspec.Struct, **different: object) -> T:

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import Select, bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.facts import Printable, load_facts, load_known_parties
+from retainer.billing.facts import Printable, lines_of, load_facts, load_known_parties
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.facts import Document, Standing, StandingKind
@@ -22,8 +22,14 @@ from retainer.values.decoding import decoder, json_text
 
 OWNERS: dict[type[Printable], str] = {Invoice: "invoice_id", CreditNote: "credit_note_id", Quote: "quote_id"}
 """The column of document_versions that names the record, by its type."""
-CHANGING = {Invoice: ("due_date", "purchase_order", "notes"), Quote: ("valid_until", "notes", "terms")}
-"""The printed fields that can change after the issue, besides the contact and the title of a quote."""
+CHANGING = {
+    Invoice: ("due_date", "purchase_order", "notes"),
+    Quote: ("valid_until", "notes", "terms", "lines", "subtotal", "tax_total", "total", "tax_breakdown"),
+}
+"""The printed fields that can change after the issue, besides the contact and the title of a quote.
+
+The lines of a quote change when optional ones are accepted.
+"""
 TABLES = {"invoice_id": invoices, "quote_id": quotes}
 """The records whose papers can have several versions."""
 read_facts = decoder(Document)
@@ -84,7 +90,7 @@ def revise(tx: Tx, record: Invoice | Quote, before: Invoice | Quote) -> None:
     if record.contact_id != before.contact_id:
         name = load_known_parties(tx, record.client_id, record.contact_id).customer.contact_name
         customer = msgspec.structs.replace(customer, contact_name=name)
-    printed = {name: getattr(record, name) for name in names}
+    printed = {name: lines_of(record) if name == "lines" else getattr(record, name) for name in names}
     _store(tx, record, msgspec.structs.replace(former.facts, customer=customer, subject=subject, **printed), former)
 
 

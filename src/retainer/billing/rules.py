@@ -120,9 +120,15 @@ def complete_line(
         line.amount = amount_of(0, line.currency)
 
 
+def is_counted(line: QuoteLine | InvoiceLine) -> bool:
+    """Return whether a line is part of the totals: an optional line of a quote is not."""
+    return not (isinstance(line, QuoteLine) and line.is_optional)
+
+
 def compute_totals(document: Document) -> None:
     """Set the totals of a draft to those of its lines; all of an invoice is due."""
-    amounts = ((minor_units(line.amount, document.currency), line.tax_rate) for line in document.lines)
+    lines = filter(is_counted, document.lines)
+    amounts = ((minor_units(line.amount, document.currency), line.tax_rate) for line in lines)
     set_totals(document, money.shares(amounts))
     if isinstance(document, Invoice):
         document.balance_due = document.total

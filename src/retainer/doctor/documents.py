@@ -13,6 +13,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.payment_types import Payment, discounts_of
 from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.billing.rules import is_counted
 from retainer.doctor.findings import Finding
 from retainer.documents.facts import TaxShare
 from retainer.schema.billing import credit_note_shares, discount_shares, invoices, payments, quotes
@@ -69,7 +70,7 @@ def _of_lines(kind: str, document: Quote | Invoice) -> Iterator[Finding]:
         if priced and exact != minor_units(line.amount, currency):
             price = f"{line.quantity:f} x {line.unit_price:f} less {line.discount_percent:f} %"
             yield Finding(f"Line {line.id} is {price}, but its amount is {line.amount}.", f"{kind} {document.id}")
-    shares = money.shares((minor_units(line.amount, currency), line.tax_rate) for line in lines)
+    shares = money.shares((minor_units(line.amount, currency), line.tax_rate) for line in filter(is_counted, lines))
     yield from _of_totals(kind, document, shares)
 
 

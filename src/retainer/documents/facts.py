@@ -78,6 +78,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     unit: str | None = None
     discount_percent: Decimal = Decimal(0)
     is_time: bool = False
+    is_optional: bool = False
+    """Offered by a quote beside its total, which leaves it out."""
 
 
 class TaxShare(msgspec.Struct, frozen=True):

@@ -60,6 +60,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "notes": printable(document.notes or "", LONGEST_IN_PROSE),
         "terms": printable(document.terms or "", LONGEST_IN_PROSE),
         **_table(document),
+        "options_title": words["options"],
         "totals": _totals(document),
         "total": [_total_label(document), money_text(document.total, document.currency, language)],
         "remarks": _remarks(document),
@@ -146,15 +147,18 @@ def _tax_number_of(party: Issuer | Customer, whose: str = "") -> tuple[str, str 
 
 
 def _table(document: Document) -> dict[str, object]:
-    """Return the table of the lines: its columns and rows; discount and tax have a column if lines differ in them."""
+    """Return the table of the lines: its columns and rows; discount and tax have a column if lines differ in them.
+
+    Optional lines have rows of their own, which continue the positions.
+    """
     language, words = document.language, words_of(document)
     columns = ["position", "description", "quantity", "unit_price", "discount", "tax_rate", "amount"]
     if not any(line.discount_percent for line in document.lines):
         columns.remove("discount")
     if len({line.tax_rate for line in document.lines}) < 2:
         columns.remove("tax_rate")
-    rows = []
-    for position, line in enumerate(document.lines, start=1):
+    rows, counted = [], [line for line in document.lines if not line.is_optional]
+    for position, line in enumerate([*counted, *(line for line in document.lines if line.is_optional)], start=1):
         cells = {
             "position": str(position),
             "description": printable(line.description),
@@ -165,10 +169,12 @@ def _table(document: Document) -> dict[str, object]:
             "amount": amount_text(line.amount, document.currency, language),
         }
         rows.append([cells[name] for name in columns])
+    options, rows = rows[len(counted) :], rows[: len(counted)]
     last = rows[-1][1] if rows else ""
     lines = max(last.count("\n") + 1, len(document.tax_breakdown))
     is_tied = len(last) <= LONGEST_TIED and lines <= MOST_TIED
-    return {"columns": columns, "heads": [words[name] for name in columns], "rows": rows, "tied": is_tied}
+    heads = [words[name] for name in columns]
+    return {"columns": columns, "heads": heads, "rows": rows, "options": options, "tied": is_tied}
 
 
 def _quantity(line: Line, document: Document) -> str:

@@ -113,7 +113,7 @@ def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
     field = _rate_field(document, is_taxed=True)
     if field is None:
         return
-    rate = decimal_text(max(tax.tax_rate for tax in document.tax_breakdown))
+    rate = decimal_text(max(line.tax_rate for line in document.lines))
     if issuer.is_small_business:
         message = f"{rate}% tax is charged, and the settings say that the agency is a small business without tax."
         yield DocumentWarning("tax_of_small_business", field, f"{message} Set the rate to 0, or change the settings.")

@@ -103,6 +103,7 @@ TEXTS = {
         "We will set this amount off against the invoice or refund it if it was already paid.",
         "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, falls sie bereits bezahlt ist.",
     ),
+    "options": ("Optional, not included in the total", "Optional, nicht im Gesamtbetrag enthalten"),
     "accept": (
         "To accept this quote, sign here and send it back by {date}.",
         "Um dieses Angebot anzunehmen, unterschreiben Sie bitte hier und senden es bis {date} zurück.",

@@ -62,6 +62,7 @@ quotes = col.account_table(
 quote_lines = line_table(
     "quote_lines",
     "quote",
+    col.flag("is_optional", server_default="0"),
     sa.Index(None, "account_id", "quote_id", "position"),
     sa.Index(None, "account_id", "project_id"),
 )

@@ -233,7 +233,8 @@ made = Resource(
 def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditNote:
     """Credit an issued invoice: a gross amount, lines, or, without both, all that is left."""
     invoice = load_invoice(tx, invoice_id)
-    note = build_credit_note(tx, body, invoice)
+    parties = load_known_parties(tx, invoice.client_id, invoice.contact_id)
+    note = build_credit_note(tx, body, invoice, parties.language)
     of_projects = shares.compute_shares(tx, invoice, minor_units(note.subtotal, note.currency), note.lines)
     note_id = tx.insert(credit_notes, note)
     balance.recompute_balance(tx, invoice_id, by_payment=False)

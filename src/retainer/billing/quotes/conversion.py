@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, select, update
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.billing.rules import is_counted
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, DISCOUNT_SHARES, INVOICE_LINES
 from retainer.schema.billing import (
@@ -96,7 +97,8 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
 def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     """Fill in client, contact, project, subject and currency that an invoice does not set itself, and add the lines.
 
-    Notes and terms stay on the quote, since an invoice has its own. Notes an error for one in another currency.
+    Optional lines that the client did not accept stay on the quote, and so do notes and terms, since an invoice has its
+    own. Notes an error for one in another currency.
     """
     quote = load_accepted_quote(tx, invoice, "invoice")
     if quote is None:
@@ -110,10 +112,10 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     if invoice.tax_exemption_reason is None and "tax_exemption_reason" not in tx.sent:
         invoice.tax_exemption_reason = quote.tax_exemption_reason
     load_details(tx, quotes, [quote])
-    names = writable_fields(QuoteLine)
+    names = writable_fields(QuoteLine).keys() - {"is_optional"}
     # the copied lines come last, so that the paths of errors match the lines that were sent
-    copied = [with_defaults(InvoiceLine, **{name: getattr(line, name) for name in names}) for line in quote.lines]
-    invoice.lines = [*(invoice.lines or ()), *copied]
+    accepted = [{name: getattr(line, name) for name in names} for line in quote.lines if is_counted(line)]
+    invoice.lines = [*(invoice.lines or ()), *(with_defaults(InvoiceLine, **line) for line in accepted)]
 
 
 def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:

@@ -3,10 +3,16 @@
 A sent quote reads `expired` after its `valid_until`. An accepted quote becomes a project (`POST /projects` with
 `quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it is locked. When the
 invoice is void or credited in full, or its draft is deleted, the quote can become another one.
+
+A line with `is_optional` is printed below the total, which leaves it out. The update that accepts the quote names those
+that the client wants in `accepted_line_ids`: they become ordinary lines, and the document gets a new version. Invoices
+and projects take ordinary lines alone.
 """
 
 from decimal import Decimal
 from typing import Annotated
+
+from msgspec.structs import replace
 
 from retainer.billing import facts, files, papers, rules
 from retainer.billing.document_types import SEARCH_WITH_CLIENT
@@ -14,7 +20,7 @@ from retainer.billing.merging import keep_equal_lines, merge_lines
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, effective_status, is_converted
 from retainer.billing.reading import load_parties, load_projects
 from retainer.billing.writing import save_lines
-from retainer.errors import Refusal
+from retainer.errors import BodyErrors, Refusal
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
@@ -79,6 +85,7 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
         relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
         relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
+    accept_lines(tx, quote, former)
     parties = load_parties(tx, quote.client_id, quote.contact_id, Quote)
     projects = load_projects(tx, [quote.project_id, *(line.project_id for line in quote.lines)])
     rules.settle_client(tx, quote, before, parties, tx.actor.currency)
@@ -104,6 +111,22 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     return WithMeta(saved, QuoteMeta(facts.warnings(tx, saved, parties, former)))
 
 
+def accept_lines(errors: BodyErrors, quote: Quote, former: str) -> None:
+    """Make the optional lines ordinary that the client accepts; note an error for ids that are not lines of the quote.
+
+    Ids of ordinary lines are accepted, so that a repeated request is none to refuse.
+    """
+    accepted = set(quote.accepted_line_ids or ())
+    if unknown := accepted - {line.id for line in quote.lines}:
+        named = ", ".join(map(str, sorted(unknown)))
+        errors.error("accepted_line_ids", f"The quote has no line {named}. Name optional lines of it by their ids.")
+    chosen = [line.id for line in quote.lines if line.is_optional and line.id in accepted]
+    if chosen and not (quote.status == "accepted" != former):
+        errors.error("accepted_line_ids", "Must come with the status accepted, in the update that accepts the quote.")
+        return
+    quote.lines = [replace(line, is_optional=False) if line.id in chosen else line for line in quote.lines]
+
+
 def complete_dates(tx: Tx, quote: Quote, former: str) -> None:
     """Fill in the days and moments of a quote; note an error for a step that its status cannot take."""
     quote.issue_date = quote.issue_date or tx.today
@@ -121,6 +144,8 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
     relations.validate_transition(tx, former, quote.status, TRANSITIONS)
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
+    elif quote.status == "accepted" != former and not any(map(rules.is_counted, quote.lines)) and tx.readable("lines"):
+        tx.error("accepted_line_ids", "All lines are optional: name those that the client accepts.")
     if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
         message = f"Cannot be sent: it was valid until {quote.valid_until}. Move valid_until to {tx.today} or later."
         tx.error("status", message, "invalid_transition")

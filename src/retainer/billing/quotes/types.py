@@ -14,7 +14,7 @@ from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tables import TODAY
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Code50, Day, Id, Instant, Text191, Text255, Text1000, Text2000, UnitPrice
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, DetailOnly, Record
 
 Status = Annotated[
     Literal["draft", "sent", "accepted", "declined", "expired", "cancelled"],
@@ -58,6 +58,9 @@ class QuoteLine(Record):
     discount_percent: document_types.LineDiscount = Decimal(0)
     tax_rate: document_types.LineTaxRate = SERVER_DEFAULT
     project_id: document_types.LineProject = None
+    is_optional: Annotated[
+        bool, "True for what the client may add: printed below the total, which leaves it out. See `accepted_line_ids`."
+    ] = False
     amount: document_types.LineAmount = READ_ONLY
     currency: document_types.LineCurrency = READ_ONLY
     position: document_types.LinePosition = SERVER_DEFAULT
@@ -105,3 +108,9 @@ class Quote(Record):
     )
     external_id: ExternalId = None
     lines: Annotated[list[QuoteLine], Lines, DetailOnly("quote_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
+    accepted_line_ids: Annotated[
+        list[Id],
+        Lines,
+        AllowedOn("Update"),
+        "With `status: accepted`: the optional lines that the client accepts. They become ordinary lines of the total.",
+    ] = WRITE_ONLY

@@ -1,6 +1,6 @@
 """An action on a record: a page rehearses the operation of the API, and shows the record before and after it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from operator import sub
@@ -31,7 +31,17 @@ from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 
 SHOWN = (
-    *("status", "number", "issue_date", "due_date", "amount_paid", "amount_credited", "balance_due", "refund_due"),
+    *(
+        "status",
+        "number",
+        "issue_date",
+        "due_date",
+        "total",
+        "amount_paid",
+        "amount_credited",
+        "balance_due",
+        "refund_due",
+    ),
     *("awaiting", "priority", "assignee_id", "due_at", "reopened_count", "monitoring_enabled", "maintenance_until"),
 )
 """The fields that a page compares, in this order."""
@@ -323,3 +333,10 @@ def changes_of(values: Values, stage: Stage, client: str) -> Iterator[tuple[str,
     if stage.owed[0] != stage.owed[1]:
         now, then = (Value("number", amount) for amount in stage.owed)
         yield f"Outstanding of {client}", now, then
+
+
+def become(
+    transitions: Mapping[str, tuple[str, ...]], status: str, *, of: type[Action] = Action, **others: Any
+) -> Action:
+    """Return an action that gives a record a status, where the API allows that."""
+    return of(fixed={"status": status}, when=lambda record: status in transitions[record.status], **others)

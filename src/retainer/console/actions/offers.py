@@ -1,6 +1,6 @@
 """All actions of the console by the kind of their records, and those that a record offers at its head."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,16 +8,14 @@ from sqlalchemy import Table
 
 from retainer.billing import payments
 from retainer.billing.invoices import lifecycle
-from retainer.billing.quotes import quotes
-from retainer.billing.quotes.types import Quote
-from retainer.console.actions.action import Action, Stage
+from retainer.console.actions.action import Action, Stage, become
 from retainer.console.actions.money import Bill, Credit
 from retainer.console.actions.payments import RecordPayment, RemovePayment
+from retainer.console.actions.quotes import QUOTE_ACTIONS
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.labels import word_of
 from retainer.crm.clients import Client
 from retainer.errors import invalid
-from retainer.schema import billing
 from retainer.schema.billing import ISSUED_INVOICES
 from retainer.schema.sites import sites
 from retainer.schema.support import ticket_replies, tickets
@@ -87,12 +85,7 @@ HANDLE_TICKET = handle(
 )
 
 
-def become(transitions: Mapping[str, tuple[str, ...]], status: str, **others: Any) -> Action:
-    """Return an action that gives a record a status, where the API allows that."""
-    return Action(fixed={"status": status}, when=lambda record: status in transitions[record.status], **others)
-
-
-invoice_becomes, quote_becomes = partial(become, lifecycle.TRANSITIONS), partial(become, quotes.TRANSITIONS)
+invoice_becomes = partial(become, lifecycle.TRANSITIONS)
 
 
 BILL = Bill(
@@ -208,51 +201,6 @@ INVOICE_ACTIONS = (
         notice=("{paid} removed. {after.number} is {after.status}.",),
         audited=None,  # the function notes it itself
         is_danger=True,
-    ),
-)
-ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by", "decline_reason", use="Update")
-QUOTE_ACTIONS = (
-    quote_becomes(
-        "sent",
-        path="send",
-        label="Mark as sent…",
-        needs="lines",
-        next_in=("draft",),
-        sentences=("Its lines are then fixed.", "Retainer sends no mail: download the PDF, and send it."),
-        notice=("{after.number} is sent. Download its PDF.",),
-    ),
-    quote_becomes(
-        "accepted",
-        path="accept",
-        label="Mark as accepted…",
-        needs="lines",
-        fields=(ACCEPTED_BY._replace(hint="The person at the client, if you know."),),
-        next_in=("sent",),
-        sentences=(
-            "Records that {client} accepted this quote.",
-            "Its lines are then fixed. It can become a project, an invoice, or both. Nothing is billed yet.",
-        ),
-        notice=("{after.number} accepted. Create its invoice or project next.",),
-        audited="quote accepted",
-    ),
-    quote_becomes(
-        "declined",
-        path="decline",
-        label="Mark as declined…",
-        fields=(DECLINE_REASON._replace(hint="Why the client declined, for your own use."),),
-        sentences=("Records that {client} declined. To offer it again, set it back to draft.",),
-        notice=("{after.number} declined.",),
-        audited="quote declined",
-        is_danger=True,
-    ),
-    Action(
-        path="draft",
-        label="Back to draft…",
-        fixed={"status": "draft"},
-        when=lambda quote: "draft" in quotes.TRANSITIONS[quote.status] and not quotes.is_in_use(quote),
-        next_in=("expired",),
-        sentences=("Its lines and dates can change again. Send it again to offer it.",),
-        notice=("{after.number} is a draft again.",),
     ),
 )
 

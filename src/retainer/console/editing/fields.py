@@ -35,7 +35,10 @@ CONTROLS = {"minutes": "hours", "days": "whole", "seconds": "whole", "country": 
 SEVERAL = {"references", "choices", "scopes"}
 NOT_REFILLED = {"secret", "code", "file"}
 """The controls that a refused form shows empty."""
-LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
+LINE_FIELDS = (
+    *("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id"),
+    "is_optional",
+)
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 UNITS_OF_ACCOUNT = {"BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "UYI", "UYW", "XAD"}
 """Codes of ISO 4217 for funds. Metals, and codes for tests and for none, have no exponent there."""
@@ -106,7 +109,7 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
             (item,) = get_args(found.type)
             if issubclass(item, Record):
                 by_name = {each.name: each for each in fields_of(item, metadata.tables[part.table], "Child")}
-                columns = tuple(by_name[each] for each in LINE_FIELDS)
+                columns = tuple(by_name[each] for each in LINE_FIELDS if each in by_name)
                 yield field._replace(shape="rows", columns=columns, high=max_length(found))
             continue
         shape = control_of(found, target)

@@ -69,11 +69,12 @@ def line_table(page: AnyPage) -> TableBlock:
     discount = ["discount_percent"] if any(each.discount_percent for each in lines) else []
     has_work = bool(lines) and isinstance(lines[0], InvoiceLine)
     has_unit = bool(lines) and not isinstance(lines[0], CreditNoteLine)
+    optional = ["is_optional"] if any(getattr(each, "is_optional", False) for each in lines) else []
     columns: list[str | Column] = [
         Column("description", "project_id" if has_unit else ""),
         *([Column("work", load=work)] if has_work else []),
         Column("quantity", load=quantities if has_unit else None),
-        *("unit_price", *discount, "tax_rate", "amount"),
+        *("unit_price", *discount, "tax_rate", *optional, "amount"),
     ]
     table = metadata.tables.get(f"{page.kind.table.name.removesuffix('s')}_lines")
     block = page.table("Lines", lines, table, columns)
@@ -221,7 +222,7 @@ QUOTES = Display(
     blocks=blocks_of_quote,
     lock=lock_of_quote,
     rare=("tax_exemption_reason",),
-    preset_only=("accepted_by", "decline_reason"),
+    preset_only=("accepted_by", "decline_reason", "accepted_line_ids"),
 )
 
 
