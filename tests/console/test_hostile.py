@@ -51,6 +51,7 @@ def survives(page: WebPage) -> bool:
 def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
     texts = fill(api)
     texts |= {"kind": "invoices", "record": texts["records/invoices"], "suffix": "pdf"}
+    texts["file"] = str(api.create("/files", record="invoice", record_id=int(texts["record"])).data["id"])
     filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
     route, wrong = CONSOLE_ROUTES[path], []
     visiting = Visitor(api.app) if route.is_public else visitor

@@ -35,6 +35,7 @@ def fill(api: ApiClient) -> dict[str, str]:
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
     texts |= {"kind": "clients", "record": ids["clients"]}
+    texts["file"] = api.create("/files", record_id=int(ids["clients"])).data["id"]
     texts |= {"webhook": webhook, "report": "overview", "table": "overview-money"}
     return {name: str(text) for name, text in texts.items()} | {
         f"records/{kind}": number for kind, number in ids.items()
@@ -55,7 +56,7 @@ def paths(texts: dict[str, str]) -> list[str]:
             found += [f"/{name}/{texts[name]}/pdf" for name in PRINTED]
         elif path.endswith(ACTION_PATHS):
             found.append(path.format(record=texts[path.rpartition("/{record}")[0].removeprefix("/")]))
-        elif path.startswith("/records/{kind}"):
+        elif path.startswith("/records/{kind}") and "/files" not in path:
             ids = {name: texts[name] for name in texts if name.startswith("records/")}
             found += [path.replace("/records/{kind}", f"/{name}").format(record=ids[name]) for name in ids]
         elif path == "/reports/{report}":

@@ -117,7 +117,8 @@ def paths_of(api, records):
     rows["session"] = api.sql("SELECT min(id) FROM sessions")[0][0]
     for path in PAGES:
         fixed = path.split("/")[2:3] if path.startswith("/records/") else [""]
-        for kind in records if fixed == ["{kind}"] else fixed:
+        kinds = ["clients"] if "/files" in path else records  # files are alike on all pages, and visitors have a limit
+        for kind in kinds if fixed == ["{kind}"] else fixed:
             values = rows | {"kind": kind, "record": records.get(kind, 1), "suffix": "pdf"}
             yield path, "/console" + re.sub(r"\{(\w+)\}", lambda name, of=values: str(of.get(name[1], 1)), path)
 

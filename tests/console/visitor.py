@@ -217,11 +217,11 @@ class Visitor:
     def post(self, path: str, form: Any = (), **headers: Any) -> WebPage:
         return self.call("POST", path, urlencode(form, doseq=True).encode(), **headers)
 
-    def upload(self, path: str, content: bytes, name: str = "logo", **fields: str) -> WebPage:
+    def upload(self, path: str, content: bytes, name: str = "logo", file_name: str = "a.png", **fields: str) -> WebPage:
         """Send a form with a file."""
         boundary = b"----boundary"
         parts = [(f'name="{field}"', text.encode()) for field, text in fields.items()]
-        parts.append((f'name="{name}"; filename="a.png"\r\nContent-Type: application/octet-stream', content))
+        parts.append((f'name="{name}"; filename="{file_name}"\r\nContent-Type: application/octet-stream', content))
         body = b"".join(
             b"--%b\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n" % (boundary, head.encode(), data)
             for head, data in parts
@@ -256,9 +256,14 @@ class Visitor:
 
 def admin_of(api: ApiClient, address: str = "203.0.113.7") -> Visitor:
     """The admin of an agency, signed in."""
+    return user_of(api, api.admin_id, address)
+
+
+def user_of(api: ApiClient, user_id: int, address: str = "203.0.113.7") -> Visitor:
+    """A user of an agency, signed in."""
     with api.operating() as tx:
-        users.set_password(tx, api.admin_id, "Ana Admin", HASH)
-        email = users.get_user(tx, api.admin_id)["email"]
+        users.set_password(tx, user_id, "Ana Admin", HASH)
+        email = users.get_user(tx, user_id)["email"]
     visitor = Visitor(api.app, address)
-    assert visitor.sign_in(email).location == "/console"
+    assert visitor.sign_in(email).status == 303
     return visitor

@@ -56,6 +56,7 @@ EXPENSES = Display(
     facts=("amount", "net_amount", "date", "client_id", "project_id", "user_id", "billing_status"),
     lock=lambda expense: SPENT if expense.billing_status == "billed" else FREE,
     rare=("markup_percent", "receipt_url", "reimbursable"),
+    has_receipt=True,
 )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
-from typing import TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from multipart import MultipartParser, parse_options_header
@@ -28,12 +28,19 @@ YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
 
 
+class SentFile(NamedTuple):
+    """A file of a form: its name on the computer of the person, and its bytes."""
+
+    name: str
+    stream: BinaryIO
+
+
 class Form:
     def __init__(self, pairs: Sequence[tuple[str, str]] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
         for name, text in pairs:
             self.texts.setdefault(name, []).append(text)
-        self.files: dict[str, bytes] = {}
+        self.files: dict[str, SentFile] = {}
         self.errors = FieldErrors()
         self.message = ""
         self.status = 200
@@ -72,14 +79,14 @@ def parse(text: str) -> Form:
 
 def parse_upload(body: bytes, content_type: str) -> Form:
     """Return the fields and files of a form. Raises `bad_request`, and `validation_failed` for invalid text."""
-    pairs, files = list[tuple[str, str]](), dict[str, bytes]()
+    pairs, files = list[tuple[str, str]](), dict[str, SentFile]()
     try:
         boundary = parse_options_header(content_type)[1].get("boundary", "")
         for part in MultipartParser(BytesIO(body), boundary, len(body), part_limit=MAX_FIELDS, spool_limit=len(body)):
             if part.filename is None:
                 pairs.append((part.name, part.value))
-            else:
-                files[part.name] = part.raw
+            elif part.filename:  # empty if no file was chosen
+                files[part.name] = SentFile(clean(part.filename), part.file)
     except ValueError:
         raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
     form = build_form(pairs)

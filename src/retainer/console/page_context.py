@@ -135,6 +135,8 @@ class PageContext(msgspec.Struct):
     run_apart: RunApart
     signed_in: Person | None = None
     logo: bytes | None = None
+    upload: Any = None
+    """The file of a form about a record, with its name, as it was read before the transaction."""
     """The logo of a form as a PNG, which is drawn before the transaction."""
     filled: Any = None
     """What the form says, which is read before the transaction that writes it."""

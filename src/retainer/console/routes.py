@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
-from retainer.console.editing import form_pages
+from retainer.console.editing import form_pages, uploads
 from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     bank_pages,
+    file_pages,
     key_pages,
     list_pages,
     log_pages,
@@ -112,7 +113,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_pages.download),
-    "/records/{kind}/new": form_page(form_pages.choose_form),
+    "/records/{kind}/new": form_page(form_pages.choose_form, read_file=uploads.read_optional),
     "/records/{kind}/{record}": Route(record_pages.show),
     "/records/{kind}/{record}/edit": form_page(form_pages.choose_form),
     "/records/{kind}/{record}/delete": form_page(form_pages.choose_deletion, is_rehearsal=True),
@@ -121,6 +122,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for kind, actions in ACTIONS.items()
         for action in actions
     },
+    "/records/{kind}/{record}/files": form_page(file_pages.choose_addition, read_file=uploads.read_upload),
+    "/records/{kind}/{record}/files/{file}": Route(file_pages.show),
+    "/records/{kind}/{record}/files/{file}/delete": form_page(file_pages.choose_deletion),
     "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),

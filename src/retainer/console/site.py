@@ -30,7 +30,7 @@ from retainer.web.pages import compile_templates
 
 T = TypeVar("T")
 MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
-"""Bytes of a form, and of one that a sign-in carries, whose fields it names again."""
+"""Bytes of a form without files, and of one that a sign-in carries, whose fields it names again."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 SUSPENDED, SIGN_OUT = "account_suspended", "/sign-out"
@@ -139,7 +139,7 @@ class Console:
         if context.request.method != "POST":
             target = path + (f"?{context.request.query}" if path and context.request.query else "")
             return context.redirect(f"/sign-in?next={quote(target)}" if target else "/sign-in")
-        if route is not None and route.show and route.act and not route.has_store and not route.read_file:
+        if route is not None and route.show and route.act and not route.has_store and not _is_upload(context.request):
             try:
                 form = context.form if context.form.texts else _read_form(context.request, route, MAX_CARRIED)
             except Refusal:
@@ -231,16 +231,21 @@ def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
 
 def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
     """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-    expected = forms.MULTIPART if route.read_file else forms.CONTENT_TYPE
-    if len(request.body) > limit:
-        advice = "Choose a smaller file" if route.read_file else "Shorten your input"
-        raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
+    is_upload = route.read_file is not None and _is_upload(request)
+    if len(request.body) > limit and not is_upload:
+        raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. Shorten your input.")
     content_type = request.environ.get("CONTENT_TYPE", "")
-    if request.body and content_type.partition(";")[0] != expected:
+    if request.body and not is_upload and content_type.partition(";")[0] != forms.CONTENT_TYPE:
+        expected = forms.MULTIPART if route.read_file else forms.CONTENT_TYPE
         raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
-    if route.read_file:
+    if is_upload:
         return forms.parse_upload(request.body, content_type)
     return forms.parse(request.body.decode(errors="replace"))
+
+
+def _is_upload(request: Request) -> bool:
+    content_type: str = request.environ.get("CONTENT_TYPE", "")
+    return content_type.partition(";")[0] == forms.MULTIPART
 
 
 def _read_once(read: Callable[[Tx, PageContext], Reply | None], tx: Tx, context: PageContext) -> Reply | None:

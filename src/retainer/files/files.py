@@ -9,18 +9,19 @@ its `fields`. The type of a file follows from its first bytes: `application/pdf`
 `application/octet-stream`.
 """
 
+from functools import lru_cache
 from io import BytesIO
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, case, func, or_
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, or_, select, text
 
 from retainer.billing import expenses
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.crm import clients
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal, invalid, not_found
 from retainer.files.contents import BYTES, SHOWN, Content, examine, read_pieces, store_pieces
 from retainer.identity.plans import find_excess
 from retainer.kernel import etag, representations
@@ -30,12 +31,13 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf, Query
 from retainer.kernel.representations import SANDBOX, Representation, RunApart
 from retainer.kernel.resource import Resource
+from retainer.schema import support as schema
 from retainer.schema.files import OF_RECORDS, files
 from retainer.schema.filters import Where
 from retainer.shared import relations
 from retainer.store.constraints import MISSING, singular
 from retainer.store.outbox import resource_of
-from retainer.store.row_mapper import Derived
+from retainer.store.row_mapper import Derived, row_mapper
 from retainer.store.tx import Tx
 from retainer.support import ticket_replies, tickets
 from retainer.values.common import Base64
@@ -168,6 +170,34 @@ def add_file(tx: Tx, holder: str, record_id: int, name: str, content: Content) -
     store_pieces(tx, file_id, content.stream)
     tx.touch(HOLDERS[holder][0], record_id, "files")
     return tx.get(files, file_id, File)
+
+
+def list_shown(tx: Tx, holder: str, record_id: int, limit: int) -> list[File]:
+    """Return the first files of a record, with those of a ticket's replies, oldest first."""
+    rows = tx.all(_of_page(holder), id=record_id, limit=limit)
+    found: list[File] = row_mapper(files, File).read_all(rows)
+    return found
+
+
+@lru_cache(maxsize=2 * len(OF_RECORDS))
+def _of_page(holder: str, *, is_single: bool = False) -> Select[str]:
+    shown = files.c[f"{holder}_id"] == bindparam("id")
+    if holder == "ticket":
+        replies = select(schema.ticket_replies.c.id).where(schema.ticket_replies.c.ticket_id == bindparam("id"))
+        shown = or_(shown, files.c.ticket_reply_id.in_(replies))
+    rows = row_mapper(files, File).rows.where(shown)
+    if is_single:
+        return rows.where(files.c.id == bindparam("file_id"))
+    return rows.order_by(files.c.created_at, files.c.id).suffix_with(text("LIMIT :limit"))
+
+
+def find_shown(tx: Tx, holder: str, record_id: int, file_id: int) -> File:
+    """Return a file of a record, or of a reply to the ticket. Raises `not_found`."""
+    row = tx.one(_of_page(holder, is_single=True), id=record_id, file_id=file_id)
+    if row is None:
+        raise not_found("file")
+    (found,) = row_mapper(files, File).read_all([row])
+    return found  # type: ignore[no-any-return]
 
 
 def remove_file(tx: Tx, file: File) -> None:

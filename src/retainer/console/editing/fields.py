@@ -73,6 +73,8 @@ class Field(NamedTuple):
     usual: str = ""
     """What a blank choice stands for, with `{currency}` or `{language}` of the account."""
     autocomplete: str = "off"
+    accept: str = ""
+    """The types of files that a browser offers."""
 
     @property
     def blanks(self) -> list[tuple[str, str]]:

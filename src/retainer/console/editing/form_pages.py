@@ -17,6 +17,7 @@ from retainer.console.editing.calls import call, change_record, create_record, d
 from retainer.console.editing.fields import Field
 from retainer.console.editing.references import References
 from retainer.console.editing.sheet import Sheet
+from retainer.console.editing.uploads import RECEIPT, save_upload
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Rehearsed, Reply, View
 from retainer.console.shapes import choices_of
@@ -270,15 +271,23 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
         back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        sheet_of=sheet_of,
+        sheet_of=partial(new_sheet, kind),
         reads_on=True,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )
 
 
+def new_sheet(kind: Kind, tx: Tx, context: PageContext, _: None) -> Sheet:
+    sheet = Sheet(kind, tx, context)
+    if display_of(kind.name).has_receipt:
+        sheet.fields.append(RECEIPT)
+    return sheet
+
+
 def create(kind: Kind, parents: list[int], tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     record = create_record(tx, kind, ({kind.owner: "me"} if kind.owner else {}) | body, *parents)
+    save_upload(tx, context, kind, record)
     return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} created.")
 
 

@@ -108,6 +108,8 @@ class Display(NamedTuple):
     """The fields that its form shows under "More fields", beside the external id."""
     preset_only: tuple[str, ...] = ()
     """The fields that an action sets, or that a site itself reports; a link can preset them."""
+    has_receipt: bool = False
+    """Whether the form for a new record takes a file."""
     is_counted: bool = True
     """Whether the pages of others say how many there are; a record may have very many."""
     is_offered: bool = False

@@ -15,6 +15,7 @@ from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import File, PageContext, Reply
+from retainer.console.pages import file_pages
 from retainer.console.tracked import work_to_begin
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.documents.einvoice import missing_facts
@@ -50,7 +51,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
     actions_by_path = {action.path: action for action in ACTIONS.get(kind.name, ())}
     forms = [actions_by_path[path].block(page, record, title, *without) for path, title, without in display.forms]
-    blocks = [*display.blocks(page), *forms, *related_blocks(page), *rest_of(page)]
+    blocks = [*display.blocks(page), *forms, *file_pages.blocks(page), *related_blocks(page), *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(page)

@@ -20,6 +20,7 @@ from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import Fields
 from retainer.identity.plans import WITH_API, list_uses
 from retainer.kernel.http import Response
+from retainer.kernel.representations import SANDBOX
 from retainer.schema import identity as schema
 from retainer.shared.numbering import (
     NUMBERED,
@@ -47,7 +48,7 @@ SECTIONS = {
     "require_second_factor": "Security",
 }
 """The headings of the page, by the first field below each."""
-IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
+IMAGE_POLICY = ("content-security-policy", SANDBOX)
 
 
 class SettingsSheet(Sheet):
@@ -139,7 +140,7 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
     hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. In an SVG, text must be paths, and images embedded."
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, "file", hint)]
+    return [Field("logo", label, "file", hint, accept=".png,.svg,image/png,image/svg+xml")]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
@@ -155,7 +156,8 @@ def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
 def read_logo_file(context: PageContext) -> None:
     """Read the file of a form, unless that removes the logo. Raises `validation_failed`."""
     if context.form.text("step") != "remove":
-        content = context.form.files.get("logo", b"")
+        sent = context.form.files.get("logo")
+        content = sent.stream.read() if sent else b""
         context.logo = read_logo(context.person.account_id, content, context.run_apart)
 
 
