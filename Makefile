@@ -14,8 +14,9 @@ UNIT := $(addprefix tests/,kernel store api identity $(addprefix test_,buckets.p
 	gate.py keys.py log.py money.py numbering.py settings.py values.py versions.py) contract/test_house.py)
 
 ON_CLUSTER := $(addprefix tests/,cluster test_erasure.py api/test_events.py api/test_payments.py api/test_credit_notes.py \
-	contract/test_same_answers.py webhooks/test_sender.py $(addprefix blackbox/test_,billing_races.py cursors.py revocation.py \
-	hostile_console.py) console/test_actions.py console/test_request_pages.py)
+	contract/test_same_answers.py webhooks/test_sender.py $(addprefix blackbox/test_,cursors.py revocation.py) \
+	console/test_actions.py console/test_request_pages.py)
+ON_CLUSTER_IN_FULL := $(addprefix tests/blackbox/test_,billing_races.py hostile_console.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration schemas examples openapi clients map settings dist sbom lock deploy clean
@@ -49,6 +50,7 @@ unit: $(DEVELOP)  ## run the tests of rules, kernel and store on SQLite, without
 cluster: $(DEVELOP)  ## run the tests of a Citus cluster: RETAINER_TEST_CLUSTER=host:port,port,port, the coordinator first
 	@test -n "$$RETAINER_TEST_CLUSTER" || { echo "Set RETAINER_TEST_CLUSTER to host:port,port,port of a cluster."; exit 1; }
 	$(BIN)/pytest -n 2 --dist loadfile $(ON_CLUSTER)
+	RETAINER_TEST_LENGTH=full $(BIN)/pytest $(ON_CLUSTER_IN_FULL)
 
 format: $(DEVELOP)  ## format the code
 	$(BIN)/ruff format .

@@ -103,3 +103,15 @@ def test_continuous_integration_fails_without_a_cluster_unless_it_is_asked_to(tm
         "skipped: 1 run of generated clients: RETAINER_TEST_WITHOUT leaves it out",
         "skipped: 1 run on a cluster: RETAINER_TEST_WITHOUT leaves it out",
     }
+
+
+def test_a_run_on_a_cluster_skips_nothing():
+    """What `make cluster` runs in short has no test of full length: files with one run in full there."""
+    printed = subprocess.run(["make", "-n", "cluster"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    runs = [line for line in printed.splitlines() if "/pytest" in line]
+    short, full = ([ROOT / word for word in line.split() if word.startswith("tests/")] for line in runs)
+    assert "RETAINER_TEST_LENGTH=full" in runs[1]
+    files = [file for path in short for file in (path.rglob("test_*.py") if path.is_dir() else [path])]
+    assert len(files) > 15
+    assert [file.name for file in files if "only_full" in file.read_text(encoding="utf-8")] == []
+    assert all(file.exists() for file in full)
