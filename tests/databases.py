@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 from zlib import crc32
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
@@ -44,6 +45,10 @@ SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off",
 PATIENCE = 60
 COLLECTED = datetime.now(UTC)
 """When tests were collected: none has travelled yet."""
+TIMEZONE = "Europe/Berlin"
+"""That of the first agency."""
+TODAY = COLLECTED.astimezone(ZoneInfo(TIMEZONE)).date()
+"""The day of the first agency, which for an hour or two is not that of UTC."""
 CLUSTER = os.environ.get("RETAINER_TEST_CLUSTER", "")
 """The running Citus cluster that is the PostgreSQL of this run, as host:port,port,port; the first port is that of the
 coordinator, and all take connections of the user postgres."""
@@ -364,7 +369,7 @@ def open_agencies(url: str) -> dict[str, dict[str, Any]]:
     migrate(engine)
     with time_machine.travel(COLLECTED):
         agencies = {
-            "north": open_agency(Store(engine), "North", "agency", timezone="Europe/Berlin"),
+            "north": open_agency(Store(engine), "North", "agency", timezone=TIMEZONE),
             "south": open_agency(Store(engine), "South", "agency", currency="USD"),
         }
     engine.close()

@@ -14,13 +14,11 @@ from retainer.console.reports.declarations import REPORTS
 from retainer.console.reports.figures import CHARTED, FIGURES, fact
 from retainer.reports.common import Period
 from retainer.reports.revenue import RevenueByClient
-from retainer.values.exact import utcnow
 from tests.console.visitor import Visitor, admin_of
-from tests.databases import any_database
+from tests.databases import TODAY, any_database
 from tests.factories import ApiClient
 
 pytestmark = any_database
-TODAY = date.fromisoformat(utcnow()[:10])
 YEAR = f"from={TODAY.year - 1}-01-01&to={TODAY.year - 1}-12-31"
 """The year in which `agency` has work; the year before has half of it."""
 
