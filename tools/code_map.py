@@ -49,6 +49,7 @@ LAYERS = (
     "server/monitoring",
     "console",
     "console/actions",
+    "console/controls",
     "console/editing",
     "console/kinds",
     "console/pages",

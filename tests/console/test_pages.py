@@ -209,6 +209,28 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert api.get("/me", key=key).status == 200
 
 
+def test_errors_of_typing_and_of_rules_are_told_at_once_in_every_form(api, visitor):
+    """Of each form, fields that cannot be read or are blank, and then one that only rules refuse."""
+    api.set_user(api.member_id, {"cost_rate": Decimal("41.50")})
+    lines = [{"description": "Design", "unit_price": "9"}]
+    invoice = api.make("/invoices", status="sent", issue_date=api.today, lines=lines)
+    person, document = f"/console/people/{api.member_id}", f"/console/records/invoices/{invoice['id']}"
+    forms: dict[str, dict[str, str]] = {
+        f"{person}/edit": {"weekly_capacity_minutes": "a lot", "cost_rate_from": "2026-03-01"},
+        "/console/people/new": {"name": "", "target_percent": "all", "email": "ana@north.example"},
+        "/console/keys/new": {"name": "", "expires_at": "2020-01-01"},
+        "/console/webhooks/new": {"description": "", "url": "https://169.254.169.254/hooks"},
+        f"{document}/payment": {"amount": "much", "paid_date": "2099-01-01"},
+        f"{document}/credit": {"what": "", "issue_date": "2020-01-01"},
+        "/console/settings": {"payment_terms_days": "soon", "early_payment_discount_days": "10"},
+    }
+    also = {"early_payment_discount_days": "early_payment_discount_percent"}
+    for path, typed in forms.items():
+        page = visitor.submit(path, **typed)
+        told = [also.get(name, name) for name in typed]
+        assert {name: bool(page.error_of(name)) for name in told} == dict.fromkeys(told, True), path
+
+
 def test_the_list_of_people_shows_hours_cost_and_last_use(api, visitor):
     api.set_user(api.member_id, {"hourly_rate": Decimal(90), "cost_rate": Decimal("41.50")})
     client = api.make("/clients")["id"]

@@ -1,24 +1,15 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple
 from urllib.parse import parse_qsl
 
 from multipart import MultipartParser, parse_options_header
 
-from retainer.console.shapes import declared
-from retainer.console.typed import read_boundary, read_number, without_unit
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
-from retainer.identity.actors import Person
-from retainer.kernel.query import Query, parameters
-from retainer.values.exact import DIGITS
-from retainer.values.kinds import read_day, read_likely
 from retainer.values.texts import clean
 
-Q = TypeVar("Q", bound=Query)
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 CONTENT_TYPE = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 """How browsers send a form with a file (RFC 7578)."""
@@ -49,13 +40,14 @@ class Form:
         return name in self.texts
 
     def text(self, name: str, default: object = "") -> str:
-        """Return the text of a field, or the default if it was not sent. Browsers end lines with CR and LF."""
+        """Return the last text of a field, or the default if it was not sent."""
         if name in self.texts:
-            return self.texts[name][-1].replace("\r\n", "\n")
+            return self.texts_of(name)[-1]
         return "" if default is None else str(default)
 
     def texts_of(self, name: str) -> list[str]:
-        return self.texts.get(name, [])
+        """Return the texts of a field. Browsers end lines with CR and LF."""
+        return [text.replace("\r\n", "\n") for text in self.texts.get(name, [])]
 
     def refuse(self, refusal: Refusal) -> None:
         self.errors = refusal.members.get("errors", {})
@@ -110,33 +102,3 @@ def check_same(fields: Mapping[str, object]) -> None:
     """Raise `validation_failed` if the two inputs of a new password differ."""
     if fields["password"] != fields["again"]:
         raise invalid({"again": ["Passwords don't match."]})
-
-
-def filter_text(name: str, text: str, shape: str, person: Person, currency: str = "") -> str:
-    """Return the text of a filter, which people type as in forms, as the API reads it. Raises InvalidValue.
-
-    A day is the instant at which it begins in the time zone; as the end `until`, it is included.
-    """
-    if shape == "moment" and DAY.fullmatch(text):
-        return read_boundary(text, person.timezone, is_end=name == "until")
-    if shape in {"money", "number", "percent"}:
-        code = currency or person.currency
-        text = without_unit(text, code if shape == "money" else "%" if shape == "percent" else "")
-        decimals = DIGITS.get(code, 2) if shape == "money" else None
-        return read_number(text, person.language, decimals)
-    return text
-
-
-def read_filters(model: type[Q], form: Form, person: Person) -> Q:
-    """Return the filters of a list; an invalid one is noted in the form, and left out."""
-    values = dict[str, object]()
-    for name, each in parameters(model).items():
-        text, shape = form.text(name), declared(each.hint).shape
-        try:
-            text = filter_text(name, text, shape, person) if text else ""
-            value = each.read(text) if text else None
-            if text:
-                values[each.field] = read_likely(read_day)(value) if shape == "day" else value
-        except ValueError as error:
-            form.errors[name] = [str(error)]
-    return model(**values)

@@ -49,6 +49,10 @@ class Choice(NamedTuple):
     text: str
     client_id: int | None = None
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.id, self.text
+
 
 class Names:
     """Collects references while a page is built; `load` resolves all of them together."""

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-import msgspec
-
 from retainer.console.words import MINUS, day_end, day_start
 from retainer.errors import InvalidValue
 from retainer.values.exact import as_instant, decimal_text
@@ -22,6 +20,7 @@ UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?")
 MINUTE = timedelta(minutes=1)
 OCCURRENCES = ("first", "second")
 """The two equal local times when clocks go back, the earlier one first."""
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 WHOLE = re.compile(r"-?[0-9]{1,20}")
 HOST = re.compile(r"(?:[^\s/:@?#.]+\.)+[^\s/:@?#.]{2,}(?::[0-9]+)?(?:[/?#]\S*)?")
 SYMBOLS = {"EUR": "€", "GBP": "£", "USD": "$", "PLN": "zł", "CHF": "Fr.", "JPY": "¥", "CZK": "Kč"}
@@ -82,11 +81,9 @@ def without_unit(text: str, unit: str) -> str:
     return text[: len(text) - len(found)].strip()
 
 
-def read_quantity(text: str, unit: str, language: str, decimals: int | None, *, is_whole: bool) -> int | str:
-    """Return a number as JSON would have it, typed with or without its unit. Raises InvalidValue."""
+def read_whole(text: str, unit: str) -> int | str:
+    """Return a whole number, typed with or without its unit; other text as it is. Raises InvalidValue for days."""
     text = without_unit(text, unit)
-    if not is_whole:
-        return read_number(text, language, decimals)
     if unit == "days" and not WHOLE.fullmatch(text):
         raise InvalidValue("Enter days, like 14.")
     return int(text) if WHOLE.fullmatch(text) else text
@@ -129,19 +126,6 @@ def read_minutes(text: str, language: str, low: int, high: int) -> int:
 def minutes_text(minutes: int) -> str:
     """Return minutes as a field shows them: `1:30`."""
     return f"{minutes // 60}:{minutes % 60:02}"
-
-
-def value_text(value: object, shape: str, language: str) -> str:
-    """Return a value as a field shows it; empty for none."""
-    if value is None or value is msgspec.UNSET:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Decimal):
-        return number_text(value, language, is_money=shape == "money")
-    if isinstance(value, int) and shape == "hours":
-        return minutes_text(value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def read_moments(text: str, timezone: str) -> list[str]:

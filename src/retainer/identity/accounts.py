@@ -1,6 +1,7 @@
 """Accounts: their fields, settings, plan, and the API's switch."""
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import permutations
 from typing import Annotated, Literal
@@ -9,7 +10,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import select
 
-from retainer.errors import FieldErrors, invalid
+from retainer.errors import BodyErrors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.plans import PLANS, WITH_API, require_api
@@ -168,32 +169,30 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
     currency: str = changes.get("currency") or before["currency"]
     if currency != before["currency"]:
         if has_amounts(tx):
-            raise invalid(
-                {"currency": [f"Stays {before['currency']}, because this account already has amounts in it."]}
-            )
+            tx.error("currency", f"Stays {before['currency']}, because this account already has amounts in it.")
         if before["hourly_rate"] is not None:
             changes = {"hourly_rate": Decimal(before["hourly_rate"]), **changes}
     if changes.get("working_weekdays") == []:
-        raise invalid({"working_weekdays": ["Choose at least one day."]})
-    check_patterns(before, before | changes)
+        tx.error("working_weekdays", "Choose at least one day.")
     percent, days = (changes.get(name, before[name]) for name in EARLY_PAYMENT)
-    if missing := dict(missing_terms(percent and Decimal(percent), days)):
-        raise invalid({name: [message] for name, message in missing.items()})
-    tx.update_columns(accounts, before["id"], account_values(changes, currency))
+    missing = missing_terms(percent and Decimal(percent), days)
+    for name, message in (*clashing_patterns(before, before | changes), *missing):
+        tx.error(name, message)
+    values = account_values(tx, changes, currency)
+    tx.raise_errors()
+    tx.update_columns(accounts, before["id"], values)
     after = get_account(tx)
     audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)
     return after
 
 
-def check_patterns(before: Fields, after: Fields) -> None:
-    """Raise `validation_failed` if a changed number pattern gives the numbers of another series."""
-    errors = FieldErrors()
+def clashing_patterns(before: Fields, after: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the changed number patterns that give the numbers of another series, each with its error."""
     numbers = {name: kinds.ZEROS.sub("{0}", printed_form(after[name])) for name in after if name.endswith(PATTERN_NAME)}
     for name, other in permutations(numbers, 2):
         if after[name] != before[name] and numbers[name] == numbers[other]:
             series = other.removesuffix(PATTERN_NAME).replace("_", " ")
-            errors[name] = [f"Gives the numbers of {series}s, whose pattern is {after[other]}. Choose another."]
-    errors.raise_errors()
+            yield name, f"Gives the numbers of {series}s, whose pattern is {after[other]}. Choose another."
 
 
 def switch_api(tx: Tx, *, on: bool) -> None:
@@ -207,8 +206,8 @@ def switch_api(tx: Tx, *, on: bool) -> None:
         audit.note(tx, "API switched on" if on else "API switched off", target)
 
 
-def account_values(fields: Fields, currency: str) -> Fields:
-    values = in_units(fields, "hourly_rate", currency)
+def account_values(errors: BodyErrors, fields: Fields, currency: str) -> Fields:
+    values = in_units(errors, fields, "hourly_rate", currency)
     for name in ("tax_rate", EARLY_PAYMENT[0]):
         if values.get(name) is not None:
             values[name] = decimal_text(values[name])
@@ -217,14 +216,14 @@ def account_values(fields: Fields, currency: str) -> Fields:
     return values
 
 
-def in_units(fields: Fields, name: str, currency: str) -> Fields:
-    """Return fields with the named amount in minor units. Raises `validation_failed` for too many digits."""
+def in_units(errors: BodyErrors, fields: Fields, name: str, currency: str) -> Fields:
+    """Return fields with the named amount in minor units; note an error for too many digits."""
     values = dict(fields)
     if values.get(name) is not None:
         try:
             values[name] = minor_units(values[name], currency)
         except ValueError as error:
-            raise invalid({name: [str(error)]}) from None
+            errors.error(name, str(error))
     return values
 
 

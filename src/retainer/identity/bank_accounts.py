@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import select
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.schema.identity import accounts
@@ -40,11 +40,12 @@ def list_bank_accounts(tx: Tx) -> tuple[BankAccount, ...]:
 
 def set_bank_account(tx: Tx, account: BankAccount) -> None:
     """Add the account for a currency, or replace it. Raises `validation_failed` if nobody can pay to it."""
-    if not (account.iban or account.account_number):
+    if tx.readable("iban", "account_number") and not (account.iban or account.account_number):
         field, message = "iban", "Enter an IBAN, or an account number."
         if account.sort_code:
             field, message = "account_number", "Is needed with a sort code."
-        raise invalid({field: [message]})
+        tx.error(field, message)
+    tx.raise_errors()
     _save(tx, [*(each for each in list_bank_accounts(tx) if each.currency != account.currency), account])
 
 

@@ -9,7 +9,6 @@ from retainer.kernel.http import Request
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.reading import complete, fixed_errors, read_fields
-from retainer.values.records import Record
 from retainer.values.strict_json import read_object
 
 T = TypeVar("T")
@@ -25,14 +24,14 @@ class RequestBody:
     """
 
     def __init__(
-        self, fields: dict[str, object], model: type[Record], use: str, refusal: Refusal | None = None
+        self, fields: dict[str, object], model: type[msgspec.Struct], use: str, refusal: Refusal | None = None
     ) -> None:
         self.model, self.fields, self.refusal = model, fields, refusal
         self.errors = FieldErrors()
         self.values = read_fields(model, self.fields, self.errors, use=use)
 
     @classmethod
-    def read(cls, request: Request, raw: bytes, model: type[Record], use: str) -> Self:
+    def read(cls, request: Request, raw: bytes, model: type[msgspec.Struct], use: str) -> Self:
         """Return the body of a request; an unreadable one has no fields, and the refusal of it."""
         try:
             content_type, encoding = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")

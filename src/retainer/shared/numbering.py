@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import ClauseElement, Integer, Select, Table, Update, bindparam, insert, select, update
 
-from retainer.errors import FieldErrors
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.schema.billing import credit_notes, invoices, quotes
@@ -120,15 +119,15 @@ def upcoming_numbers(tx: Tx) -> audit.Fields:
 
 def set_next_numbers(tx: Tx, numbers: audit.Fields) -> None:
     """Set next numbers by the fields of NextNumbers; null leaves one. Raises `validation_failed` for a lower one."""
-    before, errors = audit.Fields(), FieldErrors()
+    before = audit.Fields()
     after = {field: number for field, number in numbers.items() if number is not None}
     for field, number in after.items():
         name, before[field], is_new = _next_of(tx, NUMBERED[field], LOCKED)
         if number < before[field]:
-            errors[field] = [f"Must be at least {before[field]}, the next number now: numbers only go up."]
+            tx.error(field, f"Must be at least {before[field]}, the next number now: numbers only go up.")
         else:
             tx.run(FIRST if is_new else SKIP, series=name, first=number - 1)
-    errors.raise_errors()
+    tx.raise_errors()
     account = get_account(tx)
     target = audit.Target("account", account["id"], account["name"])
     audit.note_changes(tx, "account changed", target, before, after)

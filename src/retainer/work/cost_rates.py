@@ -2,7 +2,6 @@
 
 from sqlalchemy import bindparam
 
-from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.people import users
 from retainer.rollups.changes import changing
@@ -32,12 +31,12 @@ def set_user(tx: Tx, user_id: int, values: Fields, *, all_days: bool) -> Fields:
     """
     rates, day = users.list_cost_rates(tx, user_id), values.get("cost_rate_from")
     if values.get("cost_rate") is None:
-        if day or all_days:
-            raise invalid({"cost_rate_from" if day else "all_days": ["Enter the new cost, too."]})
+        if (day or all_days) and tx.readable("cost_rate"):
+            tx.error("cost_rate_from" if day else "all_days", "Enter the new cost, too.")
     elif day and all_days:
-        raise invalid({"cost_rate_from": ["Leave this blank if the new cost is for past days, too."]})
+        tx.error("cost_rate_from", "Leave this blank if the new cost is for past days, too.")
     elif rates and not day and not all_days:
-        raise invalid({"cost_rate_from": ["Enter the first day of the new cost, or choose it for past days, too."]})
+        tx.error("cost_rate_from", "Enter the first day of the new cost, or choose it for past days, too.")
     changed = change_user(tx, user_id, values)
     for first in [day for day, _ in rates if day] if all_days else ():
         change_user(tx, user_id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})

@@ -12,8 +12,8 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.catalogue import Kind, label_from, plain
+from retainer.console.controls.control import Field
 from retainer.console.editing.calls import call, state_of, worded
-from retainer.console.editing.fields import Field
 from retainer.console.editing.form_pages import PREVIEW, FormPage, Step, section_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
@@ -141,8 +141,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         """Return the texts of a new form; None for one that shows the record's own fields."""
         return None
 
-    def build_body(self, _: Any, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the body of the operation from the values of the form. Raises `validation_failed`."""
+    def build_body(self, _record: Any, values: dict[str, Any], _errors: FieldErrors) -> dict[str, Any]:
+        """Return the body of the operation from the values of the form; note the errors of its own fields."""
         return {**self.fixed, **values}
 
     def field_of(self, path: str, _: dict[str, Any]) -> str:
@@ -183,6 +183,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             is_danger=self.is_danger,
             is_reviewed=self.is_reviewed,
             has_preview=True,
+            reads_on=True,
         )
 
     def rehearse(
@@ -199,7 +200,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             return self.shown(stage)
         if not tx.writes:
             return self.shown(stage, "" if self.when(record) else self.obstacle(stage, None))
-        open_to_input = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
+        open_to_input = {field.name for field in sheet.fields if field.is_required and not any(sheet.initial(field))}
         try:
             return self.shown(self.perform(stage._replace(values=sheet.read_preset())))
         except Refusal as refusal:
@@ -207,7 +208,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             return self.shown(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
     def act(self, kind: Kind, tx: Tx, context: PageContext, record: Any, values: Fields) -> Reply:
-        """Act once, with what the form says. Raises the API's errors."""
+        """Act once, with what the form says. Raises the API's errors, and those of typing with them."""
         sheet = self.sheet(kind, tx, context, record)
         stage = self.perform(Stage(tx, context, kind, record, sheet, values))
         path = self.next_path(stage)
@@ -227,13 +228,14 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def perform(self, stage: Stage) -> Stage:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""
         owed, work = load_effects(stage.tx, stage.record)
-        body = dict[str, Any]()
+        errors, made = FieldErrors(), None
+        body = self.build_body(stage.record, stage.values, errors)
         try:
-            stage.tx.raise_errors()
-            body = self.build_body(stage.record, stage.values)
             made = self.run(stage, body)
         except Refusal as refusal:
-            raise self._by_fields(refusal, stage.sheet, body) from None
+            if not errors or "errors" in refusal.members:
+                raise self._by_fields(refusal, stage.sheet, body, errors) from None
+        errors.raise_errors()
         after = stage.kind.get(stage.tx, stage.record.id)
         owed_then, work_then = load_effects(stage.tx, stage.record)
         return stage._replace(
@@ -244,12 +246,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             freed=work_in_words(map(sub, work, work_then)),
         )
 
-    def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any]) -> Refusal:
-        """Return a refusal with its errors by the fields of the form.
+    def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any], errors: FieldErrors) -> Refusal:
+        """Return a refusal with its errors by the fields of the form, beside those that the form has of its own.
 
         Errors of other fields stand beside the first wrong field, or at the head of the form.
         """
-        errors, others = FieldErrors(), list[str]()
+        others = list[str]()
         offered = {field.name for field in sheet.fields}
         for path, messages in refusal.members.get("errors", {}).items():
             name = self.field_of(path, body)

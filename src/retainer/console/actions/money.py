@@ -9,7 +9,10 @@ from retainer.billing.invoices.preview import load_currencies
 from retainer.billing.invoices.types import Invoice, UnbilledTime
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
-from retainer.console.editing.fields import Field, choose_fields, options_of
+from retainer.console.controls.control import Field
+from retainer.console.controls.days import Day
+from retainer.console.controls.plain import Choice, Flag, Number
+from retainer.console.editing.fields import choose_fields, options_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.names import title_of
@@ -19,13 +22,14 @@ from retainer.console.values import Values
 from retainer.console.words import hours, money
 from retainer.crm.clients import Client
 from retainer.documents.wording import unit_text
-from retainer.errors import Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, Unreadable
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.schema import billing
 from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
 from retainer.values.exact import decimal_text
+from retainer.values.reading import REQUIRED
 from retainer.work.project_types import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Monthly fees"}
@@ -45,29 +49,29 @@ class Bill(Action, frozen=True, kw_only=True):
         found = {record.currency, *currencies_of(tx, record)}
         if len(found) > 1:
             options = tuple((currency, currency) for currency in sorted(found))
-            sheet.fields = [*sheet.fields, Field("currency", "Currency", "choice", is_required=True, options=options)]
+            sheet.fields = [*sheet.fields, Field("currency", "Currency", Choice(options), is_required=True)]
         return sheet
 
     def fields_of(self, record: Client | Project) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
         return [
             *(
-                Field(name, f"{text}{covered * (name == 'time')}", "flag", ALL_DAYS if name in WITHOUT_DAYS else "")
+                Field(name, f"{text}{covered * (name == 'time')}", Flag(), ALL_DAYS if name in WITHOUT_DAYS else "")
                 for name, text in WORK.items()
             ),
-            Field("from", "From", "day", hint="Blank: from the first unbilled day."),
-            Field("to", "To", "day", hint="Blank: until the last unbilled day."),
-            Field("group_by", "Group time by", "choice", is_required=True, options=GROUPS),
+            Field("from", "From", Day(), "Blank: from the first unbilled day."),
+            Field("to", "To", Day(), "Blank: until the last unbilled day."),
+            Field("group_by", "Group time by", Choice(GROUPS), is_required=True),
         ]
 
     def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
         usual = {work: "no" if work == "time" and is_covered(record) else "yes" for work in WORK}
         return {**usual, "group_by": "project", "currency": currencies_of(tx, record)[0]}
 
-    def build_body(self, record: Client | Project, values: dict[str, Any]) -> dict[str, Any]:
+    def build_body(self, record: Client | Project, values: dict[str, Any], errors: FieldErrors) -> dict[str, Any]:
         chosen = [work for work in WORK if values.get(work) is True]
         if not chosen:
-            raise invalid({"time": ["Select what to bill."]})
+            errors.note("time", "Select what to bill.")
         days = {name: values[name] for name in ("from", "to") if name in values}
         projects = {"project_ids": [record.id]} if isinstance(record, Project) else {}
         asked: dict[str, Any] = {work: projects | ({} if work in WITHOUT_DAYS else days) for work in chosen}
@@ -77,7 +81,7 @@ class Bill(Action, frozen=True, kw_only=True):
             billed = {"client_id": record.client_id, "project_id": record.id}
         else:
             billed = {"client_id": record.id}
-        return {**billed, "currency": values.get("currency"), "unbilled_work": asked}
+        return {**billed, "currency": values.get("currency")} | ({"unbilled_work": asked} if asked else {})
 
     def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
         found = getattr(stage.meta, "left_out", ())
@@ -87,7 +91,7 @@ class Bill(Action, frozen=True, kw_only=True):
         return super().facts(stage, values) | more
 
     def note(self, stage: Stage) -> None:
-        body = self.build_body(stage.record, stage.values)
+        body = self.build_body(stage.record, stage.values, FieldErrors())
         name = title_of(stage.tx, billing.invoices, stage.made)
         audit.note(stage.tx, "record created", Target("invoice", stage.made.id, name), after=body)
 
@@ -112,6 +116,7 @@ CREDITED, REASON, CREDIT_DAY, DESCRIPTION = choose_fields(
     CreditNote, credit_notes, "amount", "reason", "issue_date", "description"
 )
 CREDITABLE = {"amount": "An amount", "lines": "Selected lines"}
+NO_QUANTITY = "Enter a quantity for at least one line."
 LINE = "line_"
 """The prefix of the fields with quantities of lines."""
 
@@ -122,7 +127,7 @@ class Credit(Action, frozen=True, kw_only=True):
         everything = ("everything", f"The full remaining amount, {left_of(record)}")
         parts = [(name, text) for name, text in CREDITABLE.items() if name != "lines" or lines]
         return [
-            Field("what", "What to credit", "choice", is_required=True, options=(everything, *parts)),
+            Field("what", "What to credit", Choice((everything, *parts)), is_required=True),
             *lines,
             CREDITED._replace(label="Amount with tax", hint=""),
             REASON,
@@ -134,18 +139,19 @@ class Credit(Action, frozen=True, kw_only=True):
         day = max(tx.today, record.issue_date or tx.today)
         return {"what": "everything", "reason": "correction", "issue_date": day}
 
-    def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+    def build_body(self, _: Invoice, values: dict[str, Any], errors: FieldErrors) -> dict[str, Any]:
         what, amount = values.pop("what"), values.pop("amount", None)
+        if isinstance(what, Unreadable):
+            errors.note("what", what.message)
+            return values
         names = [name for name in values if name.startswith(LINE)]
         parts = [{"invoice_line_id": int(name.removeprefix(LINE)), "quantity": values.pop(name)} for name in names]
-        if what == "amount" and amount is None:
-            raise invalid({"amount": ["Is required."]})
-        if what == "lines" and not parts:
-            raise invalid({"what": ["Enter a quantity for at least one line."]})
         for other, value in (("amount", amount), ("lines", parts)):
             if value and what != other:
-                raise invalid({"what": [f"Select “{CREDITABLE[other]}”, or leave the {other} blank."]})
-        return values | {"amount": {"amount": amount}, "lines": {"lines": parts}}.get(what, {})
+                errors.note("what", f"Select “{CREDITABLE[other]}”, or leave the {other} blank.")
+        if what == "amount":
+            return values | {"amount": Unreadable(REQUIRED) if amount is None else amount}
+        return values | ({"lines": parts or Unreadable(NO_QUANTITY)} if what == "lines" else {})
 
     def field_of(self, path: str, body: dict[str, Any]) -> str:
         first, _, rest = path.partition(".")
@@ -171,4 +177,4 @@ def creditable_lines(invoice: Invoice) -> Iterator[Field]:
             amount = line.amount - sum((part.amount for part in parts), Decimal(0))
             unit = f" {unit_text(line.unit, quantity, 'en')}" if line.unit else ""
             hint = f"Quantity, of {decimal_text(quantity)}{unit} left ({money(amount, line.currency)} before tax)."
-            yield Field(f"{LINE}{line.id}", line.description, "number", hint=hint)
+            yield Field(f"{LINE}{line.id}", line.description, Number(), hint)

@@ -12,7 +12,8 @@ from retainer.console.actions.action import Action, Stage, become
 from retainer.console.actions.money import Bill, Credit
 from retainer.console.actions.payments import RecordPayment, RemovePayment
 from retainer.console.actions.quotes import QUOTE_ACTIONS
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.controls.control import Field
+from retainer.console.editing.fields import choose_fields
 from retainer.console.labels import word_of
 from retainer.crm.clients import Client
 from retainer.errors import invalid
@@ -215,7 +216,7 @@ class CheckNow(Action, frozen=True, kw_only=True):
 class Maintain(Action, frozen=True, kw_only=True):
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
         until = body.get("maintenance_until")
-        if until is not None and until <= stage.tx.now:
+        if isinstance(until, str) and until <= stage.tx.now:
             raise invalid({"maintenance_until": ["Must be in the future. If blank, maintenance ends now."]})
         return super().run(stage, body)
 

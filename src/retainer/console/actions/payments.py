@@ -11,14 +11,17 @@ from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment, discounts_of
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.controls.control import Field, Options
+from retainer.console.controls.plain import Choice, Flag, IdChoice
+from retainer.console.editing.calls import check_readable
+from retainer.console.editing.fields import choose_fields
 from retainer.console.editing.sheet import Sheet
 from retainer.console.page_context import PageContext
 from retainer.console.typed import number_text
 from retainer.console.values import NUMBERS, Values
 from retainer.console.words import money, short_day
 from retainer.documents.facts import EarlyPayment, early_payment
-from retainer.errors import invalid
+from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts
 from retainer.schema import billing
 from retainer.schema.billing import has_refund_due, invoices
@@ -30,22 +33,22 @@ AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
     Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
 )
 OTHERS = (
-    METHOD._replace(options=tuple(option for option in METHOD.options if option[0] != "offset")),
+    METHOD._replace(control=Choice(tuple(option for option in METHOD.control.options if option[0] != "offset"))),
     REFERENCE._replace(hint="For example, the bank's. Must differ from the invoice's other payments."),
     NOTES._replace(label="Internal notes", hint=""),
 )
 
 
 SURPLUS = Field(
-    "allow_surplus", "Keep the surplus to refund", "flag", "What is above the balance due is to be refunded."
+    "allow_surplus", "Keep the surplus to refund", Flag(), "What is above the balance due is to be refunded."
 )
-EARLY = Field("early_payment_discount", "", "flag")
-LATE = Field("force", "Grant it after its last day", "flag")
-OTHER_DAY = Field("is_other_day", "The date is right", "flag", "Reports count the money on this date.")
+EARLY = Field("early_payment_discount", "", Flag())
+LATE = Field("force", "Grant it after its last day", Flag())
+OTHER_DAY = Field("is_other_day", "The date is right", Flag(), "Reports count the money on this date.")
 
 
 OFFSET = Field(
-    *("offset_invoice_id", "Paid with", "choice", "What is to be refunded on an invoice is then refunded there."),
+    *("offset_invoice_id", "Paid with", IdChoice(), "What is to be refunded on an invoice is then refunded there."),
     empty="Money from the client",
 )
 REFUNDABLE = (
@@ -57,7 +60,7 @@ REFUNDABLE = (
 )
 
 
-def refundable(tx: Tx, invoice: Invoice) -> tuple[tuple[str, str], ...]:
+def refundable(tx: Tx, invoice: Invoice) -> Options:
     """Return the other invoices of the client with money to refund in this currency, as options."""
     currency = invoice.currency
     rows = tx.all(REFUNDABLE, id=invoice.id, client_id=invoice.client_id, currency=currency)
@@ -92,7 +95,7 @@ class RecordPayment(Action, frozen=True, kw_only=True):
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Invoice) -> Sheet:
         sheet = super().sheet(kind, tx, context, record)
         if self.due == "balance_due" and (options := refundable(tx, record)):
-            sheet.fields = [OFFSET._replace(options=options), *sheet.fields]
+            sheet.fields = [OFFSET._replace(control=IdChoice(options)), *sheet.fields]
         terms = self.load_terms(tx, record)
         if terms is not None:
             sheet.fields = [offer_of(terms, record), *sheet.fields]
@@ -122,11 +125,12 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
-    def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+    def build_body(self, record: Invoice, values: dict[str, Any], _errors: FieldErrors) -> dict[str, Any]:
         if OFFSET.name in values:
-            values = values | {OFFSET.name: int(values[OFFSET.name]), "method": "offset"}
+            values = values | {"method": "offset"}
         recorded = {name: value for name, value in values.items() if name not in {SURPLUS.name, OTHER_DAY.name}}
-        if values.get(EARLY.name) is True and Decimal(values["amount"]) == record.balance_due:
+        amount = values.get("amount")
+        if values.get(EARLY.name) is True and isinstance(amount, str) and Decimal(amount) == record.balance_due:
             del recorded["amount"]  # as the form presets it: the API takes the discount off
         return {f"record_{self.path}": recorded}
 
@@ -169,20 +173,18 @@ class RemovePayment(Action, frozen=True, kw_only=True):
         hints = [(has_offset, "An offset is removed on both invoices.")]
         hints.append((has_discount, "A discount is removed with its payment."))
         hint = " ".join(text for is_said, text in hints if is_said)
-        field = Field("payments", "Payment", "choice", hint, is_required=True, options=tuple(found), empty=empty)
+        field = Field("payments", "Payment", IdChoice(tuple(found)), hint, is_required=True, empty=empty)
         return [field] if found else []
 
     def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
         own = [payment.id for payment in record.payments if payment.payment_id is None]
         return {"payments": str(own[0]) if len(own) == 1 else ""}
 
-    def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        if not record.payments:
-            raise invalid({"": ["This invoice has no payments."]})
-        return values
-
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        return payments.remove(stage.tx, int(body["payments"]))
+        if not stage.record.payments:
+            raise invalid({"": ["This invoice has no payments."]})
+        check_readable(body)
+        return payments.remove(stage.tx, body["payments"])
 
 
 def payment_text(payment: Payment) -> str:

@@ -8,8 +8,11 @@ from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console.actions.action import Action, become
 from retainer.console.catalogue import shortened
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.controls.control import Field
+from retainer.console.controls.plain import Choices
+from retainer.console.editing.fields import choose_fields
 from retainer.console.words import money
+from retainer.errors import FieldErrors
 from retainer.schema import billing
 
 ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by", "decline_reason", use="Update")
@@ -18,12 +21,13 @@ ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by"
 class Accept(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Quote) -> Sequence[Field]:
         options = [(str(line.id), option_text(line)) for line in record.lines if line.is_optional]
-        chosen = Field("accepted_line_ids", "Optional lines that the client accepts", "choices", options=tuple(options))
+        chosen = Field("accepted_line_ids", "Optional lines that the client accepts", Choices(tuple(options)))
         return [*([chosen] if options else []), ACCEPTED_BY._replace(hint="The person at the client, if you know.")]
 
-    def build_body(self, record: Quote, values: dict[str, Any]) -> dict[str, Any]:
-        ids = [int(text) for text in values.get("accepted_line_ids") or ()]
-        return super().build_body(record, values) | ({"accepted_line_ids": ids} if ids else {})
+    def build_body(self, record: Quote, values: dict[str, Any], errors: FieldErrors) -> dict[str, Any]:
+        chosen = values.get("accepted_line_ids")
+        ids = {"accepted_line_ids": [*map(int, chosen)]} if isinstance(chosen, list) and chosen else {}
+        return super().build_body(record, values, errors) | ids
 
 
 def option_text(line: QuoteLine) -> str:

@@ -4,14 +4,14 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from retainer.console.catalogue import Kind
 from retainer.console.labels import in_words
 from retainer.console.names import title_of
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, Unreadable, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.kernel import etag
@@ -19,8 +19,10 @@ from retainer.kernel.body import Patch, RequestBody
 from retainer.kernel.resource import Operation
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
+from retainer.values.reading import read_fields
 from retainer.values.records import Record
 
+T = TypeVar("T", bound=msgspec.Struct)
 OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 """The operations that messages of the API name."""
 
@@ -79,9 +81,26 @@ def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
     return Patch(tx, RequestBody(fields, model, "Update"))
 
 
-def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
-    record: R = RequestBody(fields, model, "Create").new(tx)
+def new_of(tx: Tx, model: type[T], fields: dict[str, object]) -> T:
+    record: T = RequestBody(fields, model, "Create").new(tx)
     return record
+
+
+def check_readable(values: Fields) -> None:
+    """Raise `validation_failed` with the errors of what could not be read."""
+    errors = FieldErrors()
+    for name, value in values.items():
+        if isinstance(value, Unreadable):
+            errors.note(name, value.message)
+    errors.raise_errors()
+
+
+def changes_of(tx: Tx, model: type[msgspec.Struct], fields: Fields) -> Fields:
+    """Return the values of fields; note the errors of those that cannot be read."""
+    errors = FieldErrors()
+    values = read_fields(model, fields, errors)
+    tx.note_unreadable(errors)
+    return values
 
 
 @contextmanager

@@ -2,29 +2,64 @@
 
 from collections.abc import Collection, Mapping
 from types import NoneType
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, get_args
 
 from sqlalchemy import Table
 
+from retainer.console.controls.control import Control, Field
+from retainer.console.controls.days import Day
+from retainer.console.controls.records import Reference, reference_of
 from retainer.console.displays import DISPLAYS
-from retainer.console.editing.fields import Field, Inputs, control_of, options_of
-from retainer.console.forms import Form, read_filters
+from retainer.console.editing.fields import control_of
+from retainer.console.editing.inputs import Inputs
+from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
+from retainer.identity.actors import Person
 from retainer.kernel.query import Query, parameters
 from retainer.schema.crm import clients
 from retainer.schema.identity import api_keys, users
 from retainer.store.tx import Tx
 from retainer.values.exact import local_day
+from retainer.values.kinds import read_day, read_likely
 
 Q = TypeVar("Q", bound=Query)
 TARGETS = {"user_id": users, "client_id": clients, "key_id": api_keys}
 """The tables of ids in filters of reports and logs; those of lists follow from the table of their records."""
 OFFERED = {"users", "api_keys", *(name for name, display in DISPLAYS.items() if display.is_offered)}
 """The tables whose records a filter offers for choice."""
-OF_FILTERS = {"money": "number", "percent": "number", "budget": "number", "hours": "whole", "moment": "day"}
-"""The controls of filters where forms have others."""
+
+
+class FilterPlace(NamedTuple):
+    """Where a filter is typed; amounts are in the chosen currency."""
+
+    language: str
+    timezone: str
+    currency: str
+
+
+def place_of(person: Person, currency: str = "") -> FilterPlace:
+    return FilterPlace(person.language, person.timezone, currency or person.currency)
+
+
+def filter_control(hint: object) -> Control:
+    """Return the control that reads a filter, which people type as in forms."""
+    return control_of(declared(hint)) or Control()
+
+
+def read_filters(model: type[Q], form: Form, person: Person) -> Q:
+    """Return the filters of a list; an invalid one is noted in the form, and left out."""
+    values, place = dict[str, object](), place_of(person)
+    for name, each in parameters(model).items():
+        control = filter_control(each.hint)
+        try:
+            if text := form.text(name):
+                value = each.read(control.query(text, place, name))
+                values[each.field] = read_likely(read_day)(value) if isinstance(control, Day) else value
+        except ValueError as error:
+            form.errors[name] = [str(error)]
+    return model(**values)
 
 
 class Filters(Inputs, Generic[Q]):
@@ -48,7 +83,7 @@ class Filters(Inputs, Generic[Q]):
         self.fields = [self.field(name, each.hint) for name, each in parameters(model).items() if name not in unseen]
         for field in self.fields:
             text = ",".join(context.query.texts_of(field.name))
-            self.form.texts[field.name] = [self.day(text) if field.shape == "day" else text]
+            self.form.texts[field.name] = [self.day(text) if isinstance(field.control, Day) else text]
         self.load()
 
     def read(self) -> Q:
@@ -61,20 +96,17 @@ class Filters(Inputs, Generic[Q]):
 
     def field(self, name: str, hint: object) -> Field:
         """Return the field of a filter; one by records also takes none of them, or the user, where the API does."""
-        found, target = declared(hint), self.targets.get(name)
-        field = Field(name, field_label(name), "text", empty="Any", target=target, only="")
-        if target is not None:
-            is_me = self.context.query.text(name) == "me"
-            none = [("none", "None")] if any(NoneType in get_args(part) for part in get_args(hint)[:1]) else []
-            me = [("me", f"Me ({self.context.person.name})")] if is_me else []
-            return field._replace(shape="reference", options=(*none, *me))
-        options, shape = tuple(options_of(found)), control_of(found, None)
-        if options:
-            return field._replace(shape="currency" if shape == "currency" else "choice", options=options)
-        return field._replace(shape=OF_FILTERS.get(shape, shape or "text"))
+        target = self.targets.get(name)
+        field = Field(name, field_label(name), filter_control(hint).as_filter(), empty="Any")
+        if target is None:
+            return field
+        is_me = self.context.query.text(name) == "me"
+        none = [("none", "None")] if any(NoneType in get_args(part) for part in get_args(hint)[:1]) else []
+        me = [("me", f"Me ({self.context.person.name})")] if is_me else []
+        return field._replace(control=Reference(target, "", options=(*none, *me)))
 
     def label(self, field: Field) -> str:
-        is_id = field.target is not None and self.options(field, "") is None
+        is_id = reference_of(field) is not None and self.options(field, "") is None
         return f"{field.label} (ID)" if is_id else field.label
 
     def name_of(self, _: Field, text: str) -> str:

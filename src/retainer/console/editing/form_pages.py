@@ -12,9 +12,18 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
+from retainer.console.controls.control import Control, Field
 from retainer.console.displays import display_of
-from retainer.console.editing.calls import call, change_record, create_record, delete_record, ids_of, state_of, worded
-from retainer.console.editing.fields import Field
+from retainer.console.editing.calls import (
+    call,
+    change_record,
+    check_readable,
+    create_record,
+    delete_record,
+    ids_of,
+    state_of,
+    worded,
+)
 from retainer.console.editing.references import References
 from retainer.console.editing.sheet import Sheet
 from retainer.console.editing.uploads import RECEIPT, save_upload
@@ -22,7 +31,7 @@ from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Rehearsed, Reply, View
 from retainer.console.shapes import choices_of
 from retainer.console.words import listed
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import Refusal, Unreadable
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
@@ -119,7 +128,7 @@ class FormPage(NamedTuple):
     Without fields, the page is shown as it is opened; in a transaction that cannot write, without what would follow.
     """
     reads_on: bool = False
-    """Whether what acts reads the fields itself, and tells the errors of rules with those of typing."""
+    """Whether what acts reads the fields as a body of the API, and tells errors of typing with those of rules."""
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
@@ -130,7 +139,7 @@ class FormPage(NamedTuple):
             return self.sheet_of(tx, context, record)
         fields = [*self.fields(tx, context, record)]
         if text := self.confirmed_by(tx, context, record):
-            fields.append(Field("confirmation", f"To confirm, type “{text}”", "text", is_required=True))
+            fields.append(Field("confirmation", f"To confirm, type “{text}”", Control(), is_required=True))
         return Sheet(None, tx, context, self.values(tx, context, record), fields)
 
     def show(self, tx: Tx, context: PageContext) -> View:
@@ -167,19 +176,19 @@ class FormPage(NamedTuple):
         state = self.state(record, sheet)
         if not is_preview and context.form.text("state", "" if self.section.kind else state) != state:
             raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
-        body = sheet.read(with_unreadable=self.reads_on)
-        is_unchanged = not body and sheet.record is not None and not tx.errors
-        if is_unchanged and self.rehearse is None and not is_preview:
+        body = sheet.read()
+        if not body and sheet.record is not None and self.rehearse is None and not is_preview:
             return None
-        text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
-        if typed.casefold() != text.casefold():
-            raise invalid({"confirmation": ["Does not match."]})
+        text, typed = self.confirmed_by(tx, context, record), body.pop("confirmation", "")
+        is_confirmed = isinstance(typed, str) and typed.casefold() == text.casefold()
+        confirmation = {} if is_confirmed else {"confirmation": Unreadable("Does not match.")}
+        check_readable(({} if self.reads_on else body) | confirmation)
         is_unseen = self.is_reviewed and context.form.text("seen") != sheet.content
         if self.rehearse is not None and (is_preview or is_unseen):
             context.form.message = "" if is_preview else REVIEW
             sheet.load()
-            return Filled(self, state, sheet, body, sheet.references, FieldErrors(tx.errors), is_preview=True)
-        return Filled(self, state, sheet, body, sheet.references, FieldErrors(tx.errors))
+            return Filled(self, state, sheet, body, sheet.references, is_preview=True)
+        return Filled(self, state, sheet, body, sheet.references)
 
     def find_again(self, tx: Tx, context: PageContext, filled: "Filled") -> Any:
         """Return the record in the transaction that writes it. Raises `precondition_failed` if it is another now."""
@@ -203,8 +212,6 @@ class Filled(NamedTuple):
     sheet: Sheet
     body: Fields
     references: References
-    errors: FieldErrors
-    """The fields that are required and blank: they are told with the errors of the action."""
     is_preview: bool = False
     """Whether the page only shows what the form leads to."""
 
@@ -220,7 +227,6 @@ def read(choose: Choose, tx: Tx, context: PageContext) -> Reply | None:
         return page.show(tx, context)
     context.filled = page.read(tx, context)
     if context.filled is not None:
-        tx.errors.clear()
         return None
     path = page.section.page_of(tx, page.section.find(tx, context)).path
     return context.redirect(path, "Nothing was changed.", kind="warn")
@@ -230,7 +236,6 @@ def act(tx: Tx, context: PageContext) -> Reply:
     """Do what a form says, or show what it leads to. Raises errors, `precondition_failed`, and Rehearsed."""
     filled: Filled = context.filled
     page, record = filled.page, filled.page.find_again(tx, context, filled)
-    tx.errors |= filled.errors
     if filled.is_preview and page.rehearse is not None:
         shown = page.rehearse(tx, context, record, filled.sheet, {**filled.body})
         raise Rehearsed(page.render(tx, context, record, filled.sheet, **shown))
@@ -240,7 +245,6 @@ def act(tx: Tx, context: PageContext) -> Reply:
 def act_apart(store: Store, context: PageContext) -> Reply:
     """Do what a form says outside of a transaction: its function hashes passwords, and begins its own."""
     filled: Filled = context.filled
-    filled.errors.raise_errors()
     return filled.page.act(store, context, None, {**filled.body})
 
 

@@ -11,30 +11,26 @@ from typing import Any, Self
 
 from sqlalchemy import Table
 
-from retainer.console import typed
+from retainer.console.controls import rows
+from retainer.console.controls.control import Field
+from retainer.console.controls.plain import LongText
+from retainer.console.controls.records import Reference, reference_of
+from retainer.console.controls.rows import Row, Rows
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import digest_of
-from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_of
-from retainer.console.editing.lines import Row, read_rows
-from retainer.console.editing.moments import Moments
+from retainer.console.editing.fields import fields_of
+from retainer.console.editing.inputs import Inputs
 from retainer.console.editing.references import CURRENCIES, References, Wanted, currency_of, number_in
-from retainer.console.forms import YES_OR_NO, Form
+from retainer.console.forms import Form
 from retainer.console.kinds.display import FREE
-from retainer.console.labels import field_label, in_words, word_of
+from retainer.console.labels import field_label, in_words
 from retainer.console.names import Choice, Only
 from retainer.console.page_context import PageContext
-from retainer.errors import STATUS, FieldErrors, InvalidValue, Unreadable, invalid
+from retainer.errors import STATUS, Unreadable
+from retainer.identity.audit import Fields
 from retainer.store.tx import Tx
 from retainer.values.exact import DIGITS
-from retainer.values.reading import create_only
-from retainer.values.records import Record
-
-NOT_OFFERED = "Is no longer offered. Check the choices, and select again."
-MAX_TYPED = 100
-"""Characters of a number, a time or a day."""
-NUMBERS = {"money", "number", "percent", "whole"}
-TYPED = NUMBERS | {"hours", "moment", "first_day", "last_day", "flag"}
-TOO_MANY = "Must be at most {} lines; these are {}. Split the document."
+from retainer.values.reading import REQUIRED, create_only
 
 
 class Sheet(Inputs):
@@ -65,25 +61,24 @@ class Sheet(Inputs):
         self.hidden = [field for field in offered if field.name in without and field.name in sent]
         """The fields that a link has set, and that are only shown."""
 
-    @property
-    def moments(self) -> Moments:
-        return Moments(self.form, self.record, self.tx.actor.timezone)
-
-    @property
-    def language(self) -> str:
-        return self.context.person.language
-
     @cached_property
     def currency(self) -> str:
         """The currency of the amounts: as chosen, or that of the record, its project or client, or the account."""
         chosen = self.form.text("currency").strip() or getattr(self.about, "currency", "")
         return chosen if chosen in DIGITS else currency_of(self.tx, {name: self.form.text(name) for name in CURRENCIES})
 
+    @property
+    def shown_currency(self) -> str:
+        own = self.context.person.currency if self.kind is None else ""
+        return getattr(self.about, "currency", own)
+
     @cached_property
     def references(self) -> References:
         """The records that the form names; they are found when the first of them is read."""
-        named = [(field, text.strip()) for field, text in self.shown() if field.shape == "reference"]
-        wanted = [self._wanted(field, text) for field, text in named if text]
+        named = [(field.control, text.strip()) for field, text in self.shown()]
+        wanted = [
+            self._wanted(each.table, each.only, text) for each, text in named if isinstance(each, Reference) and text
+        ]
         return References(self.tx, self.context, wanted)
 
     @property
@@ -92,7 +87,7 @@ class Sheet(Inputs):
 
     @property
     def after_lines(self) -> list[Field]:
-        return [field for field in self.fields if self.lines and field.shape == "long" and field not in self.rare]
+        return [f for f in self.fields if self.lines and isinstance(f.control, LongText) and f not in self.rare]
 
     @property
     def rare(self) -> list[Field]:
@@ -106,7 +101,7 @@ class Sheet(Inputs):
 
     @property
     def lines(self) -> Field | None:
-        return next((field for field in self.fields if field.shape == "rows"), None)
+        return next((field for field in self.fields if isinstance(field.control, Rows)), None)
 
     @property
     def state(self) -> str:
@@ -120,29 +115,24 @@ class Sheet(Inputs):
     @property
     def content(self) -> str:
         """Return a digest of the form as it would be sent: a final action is confirmed as it was previewed."""
-        return digest_of(self.form.text(field.name, self.stored(field)) for field in self.fields)
+        return digest_of(self.texts(field) for field in self.fields)
 
     def label(self, field: Field) -> str:
-        own = self.context.person.currency if self.kind is None else ""
-        unit = getattr(self.about, "currency", own) if field.shape == "money" else ""
-        if field.shape == "hours" and "hours" not in field.label.lower():
-            unit = "hours"
-        return f"{field.label}, {unit}" if unit else field.label
+        return field.control.label(field.label, self)
 
-    def stored(self, field: Field) -> str:
-        """Return the text of a field before it is edited: as stored, or as a link or the default sets it."""
-        if self.record is None:
-            default = field.default.replace(".", typed.decimal_mark(self.language))
-            return self.preset.text(field.name, field.default if field.shape == "text" else default)
-        return self.text_of(field, getattr(self.record, field.name, None))
+    def stored(self, field: Field) -> list[str]:
+        return field.control.texts(getattr(self.record, field.name, None), self)
 
-    def stored_ids(self, field: Field) -> list[str]:
-        stored = [str(each) for each in getattr(self.record, field.name, None) or ()]
-        return stored or self.preset.texts_of(field.name)
+    def initial(self, field: Field) -> list[str]:
+        """Return the texts of a field before it is edited: as a link or the default sets it, or as stored.
 
-    def chosen(self, field: Field) -> list[str]:
-        """Return the values that are chosen of several: as typed, as the default adds to them, or as stored."""
-        return self.form.texts_of(field.name) if self.form.texts else field.default.split() or self.stored_ids(field)
+        The default of several values comes before all others: it adds to what is stored.
+        """
+        is_default, is_preset = field.default is not None, self.record is None and field.name in self.preset
+        if is_preset and not (is_default and field.control.is_several):
+            return self.preset.texts_of(field.name)
+        is_default = is_default and (self.record is None or field.control.is_several)
+        return field.control.texts(field.default, self) if is_default else self.stored(field)
 
     def grouped_by(self, headings: Mapping[str, str]) -> dict[str, list[Field]]:
         """Return the fields by their headings, which are declared by the first field below each."""
@@ -152,55 +142,35 @@ class Sheet(Inputs):
             groups.setdefault(heading, []).append(field)
         return groups
 
-    def grouped(self, field: Field) -> dict[str, list[tuple[str, str]]]:
-        """Return the values of a choice of several by their group, the part before a point, if they have one."""
-        groups = dict[str, list[tuple[str, str]]]()
-        for value, text in field.options:
-            group, _, rest = value.rpartition(".")
-            groups.setdefault(word_of(group), []).append((value, word_of(rest) if group else text))
-        return groups
-
-    def text_of(self, field: Field, value: object) -> str:
-        if value and field.shape == "moment":
-            return self.moments.local(str(value))
-        return typed.value_text(value, field.shape, self.language)
-
     def rows(self) -> list[Row]:
         field = self.lines
-        if field is None:
-            return []
-        stored = getattr(self.record, field.name, None) or []
-        rows = self.typed_rows[: field.high]
-        if not self.form.texts:
-            rows = [Row(place, str(line.id), self.row_texts(field, line)) for place, line in enumerate(stored)]
-        blank = Row(len(rows), "", {column.name: column.default for column in field.columns})
-        return [*rows, blank] if self.form.text("step") == "add" or not rows else rows
-
-    @cached_property
-    def typed_rows(self) -> list[Row]:
-        return [] if self.lines is None else read_rows(self.form, self.lines)
+        return field.control.shown(self, field.name) if field and isinstance(field.control, Rows) else []
 
     def load(self) -> Self:
         """Read what the inputs show; of a stale form, also what is stored now where something else was typed."""
         if self.is_loaded:
             return self
         if self.form.status == STATUS["precondition_failed"]:
-            changed = [field for field in self.fields if field.name in self.form and self._is_changed(field)]
+            changed = [field for field in self.fields if self._is_changed(field)]
             self.stored_now = {field.name: self._stored_text(field) or "nothing" for field in changed}
         return super().load()
 
     def shown(self) -> Iterable[tuple[Field, str]]:
-        columns = self.lines.columns if self.lines else ()
+        columns = self.lines.control.columns if self.lines and isinstance(self.lines.control, Rows) else ()
         cells = [(column, row.texts[column.name]) for row in self.rows() for column in columns]
         return [*super().shown(), *((field, self.text(field)) for field in self.hidden), *cells]
 
-    def row_texts(self, field: Field, line: Record) -> dict[str, str]:
-        return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
-
     def owner_of(self, table: Table, text: str) -> str:
         """Return no owner for what the form's record refers to: a form shows the names of what its record refers to."""
-        is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
-        return "" if self.record is not None and is_stored else super().owner_of(table, text)
+        named = [(field, reference_of(field)) for field in self.fields] if self.record is not None else ()
+        is_stored = any(each and each.table is table and self.stored(field) == [text] for field, each in named)
+        return "" if is_stored else super().owner_of(table, text)
+
+    def find(self, table: Table, only: Only, text: str) -> int:
+        return self.references.id_of(self._wanted(table, only, text))
+
+    def _wanted(self, table: Table, only: Only, text: str) -> Wanted:
+        return Wanted(table, only, self.owner_of(table, number_in(text)), text)
 
     def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
         """Return what can be chosen; if the client of the record is fixed, only what is its own or nobody's."""
@@ -211,8 +181,8 @@ class Sheet(Inputs):
 
     def _stored_text(self, field: Field) -> str:
         """Return what is stored as people read it."""
-        values = self.stored_ids(field) if field.shape in SEVERAL else [self.stored(field)]
-        named = self._named(field.target, ",".join(values)) if field.target is not None else dict(field.options)
+        values, reference = self.stored(field), reference_of(field)
+        named = self._named(reference.table, ",".join(values)) if reference else dict(field.control.options)
         return ", ".join(named.get(each, each) for each in values)
 
     def errors(self) -> list[tuple[str, str, str]]:
@@ -236,113 +206,49 @@ class Sheet(Inputs):
         for path, sentences in self.form.errors.items():
             self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
 
-    def read(self, *, with_unreadable: bool = False) -> dict[str, object]:
-        """Return the body that the form describes. Of `chosen` fields, notes those that are required and blank.
+    def read(self) -> Fields:
+        """Return the body that the form describes.
 
-        Raises `validation_failed` for input that cannot be read, unless the body may say it by `Unreadable`.
+        What cannot be read, and a blank one of the `chosen` fields that are required, is `Unreadable` in it. Raises
+        `validation_failed` for too many lines.
         """
-        if self.lines and len(self.typed_rows) > self.lines.high:
-            raise invalid({self.lines.name: [TOO_MANY.format(self.lines.high, len(self.typed_rows))]})
-        errors, body = FieldErrors(), dict[str, object]()
+        if self.lines and isinstance(self.lines.control, Rows):
+            self.lines.control.check_number(self, self.lines.name)
+        body = Fields()
         for field in (*self.fields, *self.hidden):
-            if field.shape == "file":
-                continue
-            if field.shape == "rows":
-                self._read_rows(field, body, errors)
-            elif self.is_chosen and field.is_required and not self._text(field):
-                self.tx.error(field.name, "Is required.")
-            elif field.name in self.form and self._is_changed(field):
-                body[field.name] = self._read(field, field.name, self.form.text(field.name), errors)
-        if errors and not with_unreadable:
-            raise invalid(self.tx.errors | errors)
+            if isinstance(field.control, Rows):
+                lines = field.control.read_lines(self, field.name)
+                body |= {} if lines is None else {field.name: lines}
+            elif self.is_chosen and field.is_required and not self._has_text(field):
+                body[field.name] = Unreadable(REQUIRED)
+            elif self._is_changed(field):
+                body[field.name] = rows.read(field, self.form.texts_of(field.name), self)
         return body
 
     def typed(self, name: str) -> object:
         """Return the value that a field of the form has now; None if it is blank or cannot be read."""
         field = next(field for field in self.fields if field.name == name)
-        value = self._read(field, name, self.text(field), FieldErrors())
+        value = rows.read(field, self.texts(field), self)
         return None if isinstance(value, Unreadable) else value
 
-    def read_preset(self) -> dict[str, object]:
-        """Return the body of the form as its page fills it in. Raises `validation_failed`."""
+    def read_preset(self) -> Fields:
+        """Return the body of the form as its page fills it in."""
         form = self.form
-        self.form = Form([(field.name, self.stored(field)) for field in self.fields])
+        self.form = Form([(field.name, text) for field in self.fields for text in self.initial(field)])
         try:
             return self.read()
         finally:
             self.form = form
 
-    def _text(self, field: Field) -> str:
-        return self.form.text(field.name, field.default if self.record is None else self.stored(field)).strip()
+    def _has_text(self, field: Field) -> bool:
+        texts = self.form.texts_of(field.name) if field.name in self.form else self.initial(field)
+        return any(text.strip() for text in texts)
 
     def _is_changed(self, field: Field) -> bool:
-        if field.shape in SEVERAL:
-            return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
-        text = self.form.text(field.name)
-        if field.shape == "moment" and self.moments.is_other(field.name, text):
-            return True
-        return text != self.stored(field) if self.record is not None else text.strip() != ""
-
-    def _ids(self, field: Field) -> list[str]:
-        return [text for text in self.form.texts_of(field.name) if text]
-
-    def _read(self, field: Field, path: str, typed_text: str, errors: FieldErrors) -> object:
-        """Return a typed value as JSON would have it; note an error for one that cannot be read."""
-        if field.shape in SEVERAL:
-            if field.shape == "choices" and not dict(field.options).keys() >= {*self._ids(field)}:
-                errors.note(path, NOT_OFFERED)
-                return Unreadable(NOT_OFFERED)
-            return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
-        text = typed_text if field.shape == "secret" else typed_text.strip()
-        try:
-            return None if not text else self._value(field, text)
-        except InvalidValue as error:
-            errors.note(path, str(error))
-            return Unreadable(str(error))
-
-    def _value(self, field: Field, text: str) -> object:
-        if field.shape in TYPED and len(text) > MAX_TYPED:
-            raise InvalidValue(f"Must have at most {MAX_TYPED} characters.")
-        if field.shape in NUMBERS:
-            unit, decimals = (self.currency, DIGITS[self.currency]) if field.shape == "money" else (field.unit, None)
-            return typed.read_quantity(text, unit, self.language, decimals, is_whole=field.shape == "whole")
-        if field.shape == "url":
-            return typed.with_scheme(text)
-        if field.shape == "hours":
-            return typed.read_minutes(text, self.language, field.low, field.high)
-        if field.shape == "moment":
-            return self.moments.read(field.name, text)
-        if field.shape in {"first_day", "last_day"}:
-            return typed.read_boundary(text, self.tx.actor.timezone, is_end=field.shape == "last_day")
-        if field.shape == "flag":
-            return YES_OR_NO.get(text, text)
-        if field.shape == "numbers":
-            return [int(part) if ID.fullmatch(part) else part for part in re.split(r"[,;\s]+", text)]
-        if field.shape == "choice" and text not in dict(field.options):
-            raise InvalidValue(NOT_OFFERED)
-        return self.references.id_of(self._wanted(field, text)) if field.target is not None else text
-
-    def _wanted(self, field: Field, text: str) -> Wanted:
-        if field.target is None:
-            raise TypeError(f"The field {field.name} names no record.")
-        return Wanted(field.target, field.only, self.owner_of(field.target, number_in(text)), text)
-
-    def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
-        """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
-        stored = {str(line.id): line for line in getattr(self.record, field.name, None) or ()}
-        lines, is_changed = list[dict[str, object]](), False
-        for row in self.typed_rows:
-            before = self.row_texts(field, stored[row.id]) if row.id in stored else {}
-            changed = [
-                column
-                for column in field.columns
-                if (row.texts[column.name] != before[column.name] if before else row.texts[column.name].strip())
-            ]
-            line = {
-                each.name: self._read(each, f"{field.name}.{row.place}.{each.name}", row.texts[each.name], errors)
-                for each in changed
-            }
-            is_changed = is_changed or bool(line)
-            lines.append({"id": int(row.id), **line} if ID.fullmatch(row.id) else line)
-        if is_changed or [str(line.get("id")) for line in lines] != list(stored):
-            body[field.name] = lines
+        if field.name not in self.form:
+            return False
+        sent = self.form.texts_of(field.name)
+        if self.record is None:
+            return any(text.strip() for text in sent)
+        texts = sent if field.control.is_several else sent[-1:]
+        return field.control.is_other(texts, self.stored(field), self, field.name)

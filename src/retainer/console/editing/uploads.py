@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 from retainer.console.catalogue import Kind
+from retainer.console.controls.control import Field
+from retainer.console.controls.plain import File
 from retainer.console.editing.calls import errors_at, target_of
-from retainer.console.editing.fields import Field
 from retainer.console.page_context import PageContext
 from retainer.errors import invalid
 from retainer.files.contents import Content, examine
@@ -15,8 +16,8 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import Text191
 from retainer.values.reading import reader
 
-UPLOAD = Field("file", "File", "file", "At most 1 MiB. PDFs and photos open in the browser, other files are saved.")
-RECEIPT = Field("file", "Receipt", "file", "A PDF or a photo of at most 1 MiB.", accept=".pdf,.png,.jpg,.jpeg")
+UPLOAD = Field("file", "File", File(), "At most 1 MiB. PDFs and photos open in the browser, other files are saved.")
+RECEIPT = Field("file", "Receipt", File(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 1 MiB.")
 read_name = reader(Text191)
 
 

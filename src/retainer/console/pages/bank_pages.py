@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from retainer.console.editing.calls import new_of
 from retainer.console.editing.fields import fields_of
 from retainer.console.editing.form_pages import FormPage, Section, Step
 from retainer.console.editing.sheet import Sheet
@@ -13,7 +14,6 @@ from retainer.identity.bank_accounts import BankAccount
 from retainer.schema.identity import accounts
 from retainer.store.tx import Tx
 from retainer.values.common import grouped
-from retainer.values.reading import read_record
 
 TOLD = "Quotes, invoices and credit notes in this currency print this account. Issued ones keep what they said."
 
@@ -45,7 +45,7 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     if context.form.text("step") == "remove":
         bank_accounts.remove_bank_account(tx, context.form.text("currency"))
         return context.redirect("/settings", "Bank account removed. New documents print the default one.", kind="warn")
-    account = read_record(BankAccount, body)
+    account = new_of(tx, BankAccount, body)
     bank_accounts.set_bank_account(tx, account)
     return context.redirect("/settings", f"Bank account saved. New documents in {account.currency} print it.")
 
@@ -58,4 +58,5 @@ BANK_ACCOUNT = FormPage(
     *(Section("Settings", "/settings"), "Bank account for a currency", "Save", save, lambda *_: [TOLD]),
     sheet_of=sheet_of,
     steps=steps,
+    reads_on=True,
 )

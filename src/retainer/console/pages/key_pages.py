@@ -7,7 +7,11 @@ from typing import get_args
 import msgspec
 
 from retainer.console import charts, words
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.controls.control import Field, Options
+from retainer.console.controls.days import Boundary
+from retainer.console.controls.plain import Choice, Flag, IdChoice, Scopes
+from retainer.console.editing.calls import changes_of, new_of
+from retainer.console.editing.fields import choose_fields
 from retainer.console.editing.filters import Filters
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link
@@ -27,7 +31,7 @@ from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.values.exact import day_after, instant_after
 from retainer.values.parameters import read_whole
-from retainer.values.reading import read_changes, read_record
+from retainer.values.reading import read_record
 
 COVERED = {
     "clients": "Clients, contacts and tags",
@@ -65,14 +69,12 @@ ACTS_AS = (
     "expenses. If the person is deactivated, the key stops working."
 )
 UNTIL = "The key works until the end of this day. If blank, it never expires."
-SCOPES_FIELD = Field("scopes", "Permissions", "scopes", options=tuple(COVERED.items()))
-HOURS = Field(
-    "hours", "The current key stops", "choice", is_required=True, default="24", options=tuple(OVERLAPS.items())
-)
-PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with what stops", "flag")
+SCOPES_FIELD = Field("scopes", "Permissions", Scopes(tuple(COVERED.items())))
+HOURS = Field("hours", "The current key stops", Choice(tuple(OVERLAPS.items())), is_required=True, default="24")
+PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with what stops", Flag())
 
 
-def people_options(people: Iterable[Fields]) -> tuple[tuple[str, str], ...]:
+def people_options(people: Iterable[Fields]) -> Options:
     return tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
 
 
@@ -80,13 +82,13 @@ def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
     """Return the fields of a new key; a button without script fills the scopes in by a link."""
     people = [each for each in users.list_users(tx) if each["is_active"]]
     me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
-    acts_as = USER._replace(label="Acts as", shape="choice", default=me, options=people_options(people), hint=ACTS_AS)
-    last_day = Field("expires_at", "Last day", "last_day", default=day_after(tx.today, USUAL_DAYS), hint=UNTIL)
-    return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=" ".join(preset))]
+    acts_as = USER._replace(label="Acts as", control=IdChoice(people_options(people)), default=me, hint=ACTS_AS)
+    last_day = Field("expires_at", "Last day", Boundary(is_end=True), UNTIL, default=day_after(tx.today, USUAL_DAYS))
+    return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=preset or None)]
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    new = keys.create_key(tx, read_record(KeyDetails, {"user_id": context.person.user_id, **body}))
+    new = keys.create_key(tx, new_of(tx, KeyDetails, {"user_id": context.person.user_id, **body}))
     return context.show_once(f"/keys/{new.id}", "key", new.value)
 
 
@@ -105,11 +107,11 @@ def tell_edit(_: Tx, context: PageContext, key: Key) -> Iterator[str]:
 
 def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
     added = added_scopes(context, key)
-    return [NAME, SCOPES_FIELD._replace(default=" ".join([*key.scopes, *added] if added else ()))]
+    return [NAME, SCOPES_FIELD._replace(default=[*key.scopes, *added] if added else None)]
 
 
 def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
-    changed = keys.change_key(tx, key.id, read_changes(KeyChanges, body))
+    changed = keys.change_key(tx, key.id, changes_of(tx, KeyChanges, body))
     return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 
 
@@ -163,8 +165,9 @@ NEW = FormPage(
     lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [API_OFF],
     fields_of_new,
     presets=PRESETS,
+    reads_on=True,
 )
-EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2])
+EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2], reads_on=True)
 ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lambda *_: [HOURS])
 REVOKE = FormPage(
     *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
@@ -192,7 +195,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "keys",
         keys=key_list.list_keys(tx, asked),
         every=every,
-        filters=filters.change({"status": {"options": options}, "user_id": {"label": "Acts as"}}),
+        filters=filters.change({"status": {"control": Choice(options)}, "user_id": {"label": "Acts as"}}),
         sparklines=counts.usage(tx, DAYS),
         nothing=[0] * DAYS,
         api_enabled=accounts.get_account(tx)["api_enabled"],

@@ -11,13 +11,12 @@ from sqlalchemy import Table
 from retainer.console import words
 from retainer.console.catalogue import Kind, plain
 from retainer.console.displays import display_for
-from retainer.console.editing.filters import Filters
-from retainer.console.forms import filter_text
+from retainer.console.editing.filters import Filters, filter_control, place_of
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.shapes import declared, shapes_of
+from retainer.console.shapes import shapes_of
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.kernel.paging import Page, page_readers, take_page
@@ -122,18 +121,18 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
 
     A blank field is left out. A day is the instant at which it begins for the account; numbers are as in forms.
     """
-    shapes = {name: declared(each.hint).shape for name, each in parameters(kind.query).items()}
+    known = {name: filter_control(each.hint) for name, each in parameters(kind.query).items()}
     sent = {name: [text.strip() for text in texts if text.strip()] for name, texts in context.query.texts.items()}
     texts = {name: texts for name, texts in sent.items() if texts}
     for name in texts.keys() & kind.left_out:
-        context.query.errors.note_unknown(name, shapes.keys() - kind.left_out, is_parameter=True)
+        context.query.errors.note_unknown(name, known.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
-    currency, pairs = context.query.text("currency"), list[tuple[str, str]]()
+    place, pairs = place_of(context.person, context.query.text("currency")), list[tuple[str, str]]()
     errors = FieldErrors()
     for name, text in ((name, text) for name, each in texts.items() for text in each):
         try:
-            pairs.append((name, filter_text(name, text, shapes.get(name, ""), context.person, currency)))
+            pairs.append((name, known[name].query(text, place, name) if name in known else text))
         except InvalidValue as error:
             errors[name] = [str(error)]
     try:

@@ -14,6 +14,7 @@ from sqlalchemy import Table
 from retainer.billing.payment_types import Payment
 from retainer.console import charts, words
 from retainer.console.charts import RequestChart
+from retainer.console.controls.plain import Choice
 from retainer.console.editing.fields import LINE_FIELDS
 from retainer.console.editing.filters import Filters
 from retainer.console.forms import Form
@@ -50,8 +51,8 @@ HOURLY_DAYS = 2
 """Up to this many chosen days, a chart has a bar for each hour."""
 STATUSES = (("2xx", "2xx, successful"), ("4xx", "4xx, client error"), ("5xx", "5xx, server error"))
 FIELDS: dict[str, Fields] = {
-    "status": {"options": STATUSES},
-    "code": {"label": "Error code", "shape": "choice", "options": tuple((code, code) for code in STATUS)},
+    "status": {"control": Choice(STATUSES)},
+    "code": {"label": "Error code", "control": Choice(tuple((code, code) for code in STATUS))},
     "path": {"label": "Path starts with", "hint": "Like /clients."},
     "request_id": {"label": "Request ID"},
     "address": {"label": "IP address"},

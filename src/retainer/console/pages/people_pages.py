@@ -5,8 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console import words
-from retainer.console.editing.calls import errors_at
-from retainer.console.editing.fields import Field, fields_of
+from retainer.console.controls.control import Field
+from retainer.console.controls.plain import Choices, Flag, IdChoice
+from retainer.console.editing.calls import changes_of, errors_at, new_of
+from retainer.console.editing.fields import fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
@@ -28,24 +30,17 @@ from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
-from retainer.values.reading import read_changes, read_record
 from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 ROLES = "A member sees their own time, expenses and work, a manager all records and reports, an admin everything."
-ALL_DAYS = Field("all_days", "For past days, too", "flag", "Recalculates the cost of all time recorded so far.")
+ALL_DAYS = Field("all_days", "For past days, too", Flag(), "Recalculates the cost of all time recorded so far.")
 HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
     "person. If nobody is chosen, all keys stop."
 )
-SUCCESSOR = Field(
-    *("assignee_id", "Assign open tasks and tickets to", "choice"),
-    empty="Nobody: they stay as they are",
-    target=schema.users,
-)
-NEW_HOLDER = Field(
-    *("new_user_id", "Hand keys over to", "choice"), hint=HANDED_OVER, empty="Nobody", target=schema.users
-)
+SUCCESSOR = Field("assignee_id", "Assign open tasks and tickets to", IdChoice(), empty="Nobody: they stay as they are")
+NEW_HOLDER = Field("new_user_id", "Hand keys over to", IdChoice(), HANDED_OVER, empty="Nobody")
 
 
 def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
@@ -73,13 +68,13 @@ def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
 
 
 def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    user_id, link = users.invite(tx, read_record(UserDetails, body))
+    user_id, link = users.invite(tx, new_of(tx, UserDetails, body))
     return context.show_once(f"/people/{user_id}", "link", link.url(context.request.origin))
 
 
 def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
-    all_days = bool(body.pop("all_days", False))
-    changed = cost_rates.set_user(tx, user.id, read_changes(UserDetails, body), all_days=all_days)
+    all_days = body.pop("all_days", False) is True
+    changed = cost_rates.set_user(tx, user.id, changes_of(tx, UserDetails, body), all_days=all_days)
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
@@ -106,14 +101,16 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
         requests = words.count(last_hour.get(key.id, 0), "request")
         use = f"Last used {used.distance}; {requests} in the last hour." if used else "Never used."
         options.append((f"{key.id}", f"{key.name} ({key.prefix}…{key.last_four}). {allowed} {use}"))
-    chosen = " ".join(key_id for key_id, _ in options)
+    chosen = [key_id for key_id, _ in options]
     fields = [
-        NEW_HOLDER._replace(options=people_options(others)),
-        Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
+        NEW_HOLDER._replace(control=IdChoice(people_options(others))),
+        Field("keys", "Keys to hand over", Choices(tuple(options)), default=chosen),
     ]
     pause = [PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else []
     open_work = sum(number for _, number in count_open(tx, context, user.id))
-    successor = [SUCCESSOR._replace(options=people_options(others))] if 0 < open_work <= MAX_REASSIGNED else []
+    successor = (
+        [SUCCESSOR._replace(control=IdChoice(people_options(others)))] if 0 < open_work <= MAX_REASSIGNED else []
+    )
     return [*(successor if others else ()), *(fields if keys and others else ()), *pause]
 
 
@@ -183,8 +180,8 @@ def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> 
     return context.redirect(f"/people/{user.id}", f"The second factor of {user.name} was removed.", kind="warn")
 
 
-ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=person_fields)
-EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, values_of)
+ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=person_fields, reads_on=True)
+EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, values_of, reads_on=True)
 LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link)
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),

@@ -5,9 +5,10 @@ from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
-from retainer.console.editing.fields import Field, fields_of
+from retainer.console.controls.control import Control, Field, FormPlace
+from retainer.console.controls.plain import Choice, File, Whole
+from retainer.console.editing.fields import fields_of
 from retainer.console.editing.form_pages import PREVIEW, SAMPLE, FormPage, Section, Step, stored
-from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Reply
 from retainer.console.pages.bank_pages import banks_in_words
@@ -51,14 +52,14 @@ SECTIONS = {
 IMAGE_POLICY = ("content-security-policy", SANDBOX)
 
 
-class SettingsSheet(Sheet):
-    def _value(self, field: Field, text: str) -> object:
-        if field.name not in NextNumbers.__struct_fields__:
-            return super()._value(field, text)
-        number = running_number(self.tx, self.form, accounts.get_account(self.tx), field.name)
+class RunningNumber(Whole, frozen=True):
+    """The next number of a series, typed with or without what its pattern adds."""
+
+    def value(self, _: str, at: FormPlace, name: str, /) -> object:
+        number = running_number(at.tx, at.form, accounts.get_account(at.tx), name)
         if read_whole(number) is None:
             raise InvalidValue("Enter only the running number, like 124 for 2026-124.")
-        return super()._value(field, number)
+        return super().value(number, at, name)
 
 
 def running_number(tx: Tx, form: Form, account: Fields, name: str) -> str:
@@ -70,19 +71,17 @@ def running_number(tx: Tx, form: Form, account: Fields, name: str) -> str:
     return text
 
 
-def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
-    """Return the form of the settings; its series say their next numbers, and amounts fix the currency."""
-    account, settings = accounts.get_account(tx), values_of(tx)
+def settings_fields(tx: Tx, context: PageContext, _: None) -> Iterator[Field]:
+    """Yield the fields of the settings; the series say their next numbers, and amounts fix the currency."""
+    account = accounts.get_account(tx)
+    controls: dict[str, Control] = {name: RunningNumber() for name in NextNumbers.__struct_fields__}
+    controls |= {"timezone": Choice(tuple((name, name) for name in sorted(timezones())))}
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
     declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
-    fields = [
-        field._replace(hint=previews.get(field.name, field.hint))
-        if field.name != "timezone"
-        else field._replace(shape="choice", options=tuple((name, name) for name in sorted(timezones())))
-        for field in declared
-        if field.name != left_out
-    ]
-    return SettingsSheet(None, tx, context, settings, fields)
+    for field in declared:
+        if field.name != left_out:
+            control = controls.get(field.name, field.control)
+            yield field._replace(control=control, hint=previews.get(field.name, field.hint))
 
 
 def values_of(tx: Tx, *_: object) -> SimpleNamespace:
@@ -94,30 +93,30 @@ def values_of(tx: Tx, *_: object) -> SimpleNamespace:
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     """Change the settings, or only show the next numbers or a document. Raises `validation_failed`, Rehearsed."""
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
-    errors = FieldErrors(tx.errors)
+    errors = FieldErrors()
     changes, series = read_fields(AccountSettings, body, errors), read_fields(NextNumbers, numbers, errors)
+    tx.note_unreadable(errors)
     if context.form.text("step") == PREVIEW:
-        errors.raise_errors()
+        tx.raise_errors()
         raise Rehearsed(show(tx, context))
     for change, values in ((accounts.set_account, changes), (set_next_numbers, series)):
-        with collected(errors):
+        with noting():
             if values:
                 change(tx, values)
-    errors.raise_errors()
+    tx.raise_errors()
     if context.form.text("step") == SAMPLE:
         raise Rehearsed(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 
 @contextmanager
-def collected(errors: FieldErrors) -> Iterator[None]:
-    """Note the errors of fields in a refusal with others. Raises a refusal without any."""
+def noting() -> Iterator[None]:
+    """Go on after errors of fields, which are noted. Raises other refusals."""
     try:
         yield
     except Refusal as refusal:
         if "errors" not in refusal.members:
             raise
-        errors |= refusal.members["errors"]
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
@@ -140,7 +139,7 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
     hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. In an SVG, text must be paths, and images embedded."
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, "file", hint, accept=".png,.svg,image/png,image/svg+xml")]
+    return [Field("logo", label, File(".png,.svg,image/png,image/svg+xml"), hint)]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
@@ -174,7 +173,7 @@ def logo_steps(tx: Tx, *_: Any) -> list[Step]:
 SECTION = Section("Settings", "/settings")
 SETTINGS = FormPage(
     *(SECTION, "Settings", "Save", save),
-    sheet_of=sheet_of,
+    fields=settings_fields,
     headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
     steps=lambda *_: [Step(PREVIEW, "Preview the numbers"), Step(SAMPLE, "Preview invoice")],
     values=values_of,

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from retainer.console import words
-from retainer.console.editing.fields import Field
+from retainer.console.controls.control import Field
+from retainer.console.controls.plain import Code, NewSecret, Secret
 from retainer.console.editing.form_pages import FormPage, Section, Step
 from retainer.console.forms import Form, check_same
 from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply
@@ -127,14 +128,13 @@ def destination(context: PageContext) -> str:
 
 
 PROFILE_SECTION = Section("Profile", "/profile")
-CURRENT = Field("current", "Current password", "secret", is_required=True, autocomplete="current-password")
+CURRENT = Field("current", "Current password", Secret(), is_required=True)
 PASSWORD = Field(
-    *("password", "New password", "secret", "At least 12 characters. Your other sessions will be signed out."),
+    *("password", "New password", NewSecret(), "At least 12 characters. Your other sessions will be signed out."),
     is_required=True,
-    autocomplete="new-password",
 )
 AGAIN = PASSWORD._replace(name="again", label="Confirm new password", hint="")
-CODE = Field("code", "Code", "code", "The six digits that your app shows, or a recovery code.", is_required=True)
+CODE = Field("code", "Code", Code(), "The six digits that your app shows, or a recovery code.", is_required=True)
 REQUIRED = "{} requires a second factor of everyone"
 APPS = "Aegis, 1Password or Google Authenticator"
 FEW_CODES = 2

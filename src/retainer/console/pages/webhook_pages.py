@@ -3,8 +3,11 @@
 from functools import partial
 
 from retainer.console import words
+from retainer.console.controls.control import Field
+from retainer.console.controls.days import Boundary
+from retainer.console.controls.plain import Choices, Whole
 from retainer.console.editing.calls import new_of, patch_of
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.fields import choose_fields
 from retainer.console.editing.filters import Filters
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
@@ -35,9 +38,9 @@ ALL = "If none is selected, all events are sent."
 FIELDS = (
     URL._replace(label="Address", hint="Events are sent to it with POST. Use https."),
     DESCRIPTION._replace(is_required=True, hint="What receives the events, such as Accounting."),
-    Field("types", "Events", "choices", hint=ALL, options=tuple((each, each) for each in TYPES)),
+    Field("types", "Events", Choices(tuple((each, each) for each in TYPES)), ALL),
 )
-SINCE = Field("since", "From", "first_day", hint="Resends all events since this day, with their ids.", is_required=True)
+SINCE = Field("since", "From", Boundary(), "Resends all events since this day, with their ids.", is_required=True)
 ROTATING = (
     "You get a new secret. For 24 hours, requests are also signed with the former one, until your receiver switches."
 )
@@ -97,13 +100,14 @@ def set_status(status: str, notice: str, tx: Tx, context: PageContext) -> Reply:
 pause = partial(set_status, "paused", "Paused. Events wait until you resume it.")
 resume = partial(set_status, "active", "Resumed. What is pending is sent now.")
 save = partial(change, notice="Saved. Changes apply from the next event.")
-NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS)
-EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
+NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS, reads_on=True)
+EDIT = NEW._replace(title="Edit {name}", button="Save", act=save, values=lambda _, __, webhook: webhook)
 ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
 DELETE = FormPage(WEBHOOKS, "Delete {name}", "Delete webhook", delete, tell_deletion, is_danger=True)
 REDELIVER = FormPage(
     *(WEBHOOKS, "Send events of {name} again", "Send again", redeliver),
-    fields=lambda _, context, __: [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE],
+    fields=lambda _, context, __: [Field("event_id", "Event", Whole())] if "event_id" in context.form else [SINCE],
+    reads_on=True,
 )
 
 

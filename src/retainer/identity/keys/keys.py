@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import bindparam, select, update
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.keys.key_list import Key, get_key
 from retainer.identity.plans import PLANS, require_api
@@ -155,10 +155,11 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     if not tx.field(accounts.c.api_enabled, tx.account_id):
         switch = f"on the page API of the console, or with: retainer api on {tx.actor.account_id}"
         raise Refusal("api_disabled", f"The API is off. Switch it on first, {switch}")
-    require_holder(tx, details.user_id)
+    validate_holder(tx, details.user_id)
     if details.expires_at is not None and details.expires_at <= tx.now:
         reason = f"Must be in the future; it is {tx.now}. For a key that does not expire, leave this blank."
-        raise invalid({"expires_at": [reason]})
+        tx.error("expires_at", reason)
+    tx.raise_errors()
     value = new_key()
     values = {
         "user_id": details.user_id,
@@ -174,12 +175,12 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     return NewKey(key_id, value)
 
 
-def require_holder(tx: Tx, user_id: int) -> None:
-    """Raise `validation_failed` unless it is an active user, as whom a key may act."""
+def validate_holder(tx: Tx, user_id: int) -> None:
+    """Note an error unless it is an active user, as whom a key may act."""
     name, is_active = tx.one(HOLDER, id=user_id) or (None, False)
     if not is_active:
         reason = "There is no such user in this account." if name is None else "This user is deactivated."
-        raise invalid({"user": [f"{reason} Choose an active user of account {tx.actor.account_id}."]})
+        tx.error("user_id", f"{reason} Choose an active user of account {tx.actor.account_id}.")
 
 
 def scope_text(scopes: list[str]) -> str:
@@ -211,6 +212,7 @@ def change_key(tx: Tx, key_id: int, changes: audit.Fields) -> Key:
     before = get_key(tx, key_id)
     if before.status == "revoked":
         raise Refusal("locked", f"Key {key_id} was revoked and cannot be changed. Create a new one.")
+    tx.raise_errors()
     values = dict(changes)
     if "scopes" in values:
         values["scopes"] = scope_text(values["scopes"])
@@ -253,7 +255,8 @@ def hand_over(tx: Tx, key_id: int, user_id: int) -> Key:
     before = get_key(tx, key_id)
     if before.status != "active":
         raise Refusal("locked", f"Key {key_id} is {before.status} and cannot be handed over.")
-    require_holder(tx, user_id)
+    validate_holder(tx, user_id)
+    tx.raise_errors()
     tx.update_columns(api_keys, key_id, {"user_id": user_id})
     after = get_key(tx, key_id)
     audit.note_changes(tx, "key handed over", _target(after), *({"user_id": key.user_id} for key in (before, after)))

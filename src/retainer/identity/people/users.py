@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import BodyErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import operator, select_operator
@@ -122,7 +122,9 @@ def open_account(
     with store.unscoped(write=True) as unscoped:
         unscoped.now = at or unscoped.now
         trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
-        values = account_values(msgspec.structs.asdict(details), details.currency)
+        errors = BodyErrors()
+        values = account_values(errors, msgspec.structs.asdict(details), details.currency)
+        errors.raise_errors()
         values |= {"api_enabled": False, "trial_ends_at": trial_end}
         values |= {"created_at": unscoped.now, "updated_at": unscoped.now}
         new_account = insert(accounts).values({name: bindparam(name) for name in values})
@@ -240,15 +242,16 @@ def _require_own_access(changes: Fields) -> None:
 
 
 def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
-    values = in_units(fields, "hourly_rate", tx.actor.currency)
+    """Return the columns of the fields. Raises all errors."""
+    values = in_units(tx, in_units(tx, fields, "cost_rate", tx.actor.currency), "hourly_rate", tx.actor.currency)
     for name in ("cost_rate", "cost_rate_from", "password"):
         values.pop(name, None)
     if "target_percent" in values:
         values["target_percent"] = decimal_text(values["target_percent"])
     values |= {name: folded_text(values, *how) for name, how in folds(users).items() if how[0][0] in values}
     if "email" in values and tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
-        message = f"Another user of account {tx.actor.account_id} has this email. Choose a different one."
-        raise invalid({"email": [message]})
+        tx.error("email", f"Another user of account {tx.actor.account_id} has this email. Choose a different one.")
+    tx.raise_errors()
     return values
 
 
@@ -257,7 +260,7 @@ def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields
     if fields.get("cost_rate") is None:
         return {}, {}
     currency, day = tx.actor.currency, fields.get("cost_rate_from", FIRST_DAY)
-    amount = in_units(fields, "cost_rate", currency)["cost_rate"]
+    amount = in_units(tx, fields, "cost_rate", currency)["cost_rate"]
     former = tx.value(COST_RATE, user=user_id, day=day)
     tx.run(NO_COST_RATE, user=user_id, day=day)
     tx.run(NEW_COST_RATE, user=user_id, day=day, amount=amount)

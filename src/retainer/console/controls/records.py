@@ -1,0 +1,43 @@
+"""Controls of references: a record by its name or number, and several records."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Table
+
+from retainer.console.controls.control import Control, Field, FormPlace, Place
+from retainer.console.controls.plain import ID
+from retainer.console.names import Only
+
+
+class Reference(Control, frozen=True):
+    """A record of a table; the options stand before its records."""
+
+    table: Table
+    only: Only = "open"
+    macro, cell = "reference", "picker"
+
+    def value(self, text: str, at: FormPlace, _: str) -> object:
+        return at.find(self.table, self.only, text)
+
+    def blanks(self, field: Field) -> list[tuple[str, str]]:
+        blank = "Me" if field.is_filled_in else "None" if not field.is_required else "Select…"
+        return [("", field.empty or blank)]
+
+
+class References(Control, frozen=True):
+    table: Table
+    only: Only = "open"
+    macro, is_wide, is_several = "references", True, True
+
+    def texts(self, value: object, _: Place) -> list[str]:
+        return [str(each) for each in value] if isinstance(value, list) else []
+
+    def read(self, texts: Sequence[str], _: FormPlace, __: str) -> object:
+        return [int(text) if ID.fullmatch(text) else text for text in texts if text]
+
+    def is_other(self, texts: Sequence[str], stored: Sequence[str], _: FormPlace, __: str) -> bool:
+        return sorted(filter(None, texts)) != sorted(stored)
+
+
+def reference_of(field: Field) -> Reference | References | None:
+    return field.control if isinstance(field.control, Reference | References) else None
