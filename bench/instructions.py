@@ -115,15 +115,19 @@ def log_reads(app: Any, key: str, reads: list[tuple[str, str, str]]) -> None:
         control(f"--dump={scenario}")
 
 
-def retainer(database: Path) -> Callable[..., Any]:
+def retainer(database: Path) -> Any:
     """The application."""
+    from testing.wsgi import wsgi  # noqa: PLC0415
+
     from retainer.app import App  # noqa: PLC0415
     from retainer.server.http import gate  # noqa: PLC0415
 
     gate.REQUEST_SECONDS = PATIENCE_SECONDS
     app = App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
     app.store.seconds = PATIENCE_SECONDS
-    return app
+    answer: Any = wsgi(app)
+    answer.log, answer.store = app.log, app.store
+    return answer
 
 
 def bare(database: Path) -> Callable[..., Any]:

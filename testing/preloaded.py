@@ -182,6 +182,7 @@ def rehearse() -> None:
     from retainer.store.engines import connect  # noqa: PLC0415
     from retainer.web.pages import compile_templates  # noqa: PLC0415
     from testing.agencies import bare_request, open_agency, open_app  # noqa: PLC0415
+    from testing.wsgi import wsgi  # noqa: PLC0415
 
     compile_templates("console")
     typer.main.get_command = cache(typer.main.get_command)
@@ -195,7 +196,7 @@ def rehearse() -> None:
         list_accounts(app.store)
         for path in ("/me", "/clients", "/unknown"):
             sent = bare_request(app.settings, HTTP_AUTHORIZATION=f"Bearer {key}", PATH_INFO=f"{BASE_PATH}{path}")
-            list(app(sent.environ, lambda *_: None))
+            list(wsgi(app)(sent.environ, lambda *_: None))
         app.store.engine.close()  # copies close its file
 
 

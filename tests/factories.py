@@ -10,6 +10,8 @@ from typing import Any, cast
 from urllib.parse import unquote_to_bytes, urlencode
 from wsgiref.validate import validator
 
+from testing.wsgi import wsgi
+
 from retainer.app import App
 from retainer.billing import payments
 from retainer.identity import accounts
@@ -186,7 +188,7 @@ class ApiClient:
 
     def _run(self, environ: dict[str, Any]) -> Answer:
         seen: list[Any] = []
-        parts: Any = validator(self.app)(environ, lambda status, headers, _=None: seen.append((status, headers)))
+        parts: Any = validator(wsgi(self.app))(environ, lambda status, headers, _=None: seen.append((status, headers)))
         try:
             body = b"".join(parts)
         finally:

@@ -10,6 +10,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 from jinja2 import FileSystemLoader
+from testing.wsgi import wsgi
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Request, Response
@@ -117,7 +118,7 @@ def test_the_headers_of_an_asset_on_its_way_out_say_once_how_long_it_may_be_kept
     sent: list[tuple[str, str]] = []
     environ = request(ADDRESSES["retainer.css"]).environ | {"SERVER_PROTOCOL": "HTTP/1.1"}
     environ |= {"wsgi.input": io.BytesIO(), "wsgi.errors": io.StringIO()}
-    api.app(environ, lambda _, headers: sent.extend(headers))
+    wsgi(api.app)(environ, lambda _, headers: sent.extend(headers))
     assert [value for name, value in sent if name == "cache-control"] == ["public, max-age=31536000, immutable"]
     assert ("x-content-type-options", "nosniff") in sent
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from testing.wsgi import wsgi
 
 from retainer.app import ROUTES, App
 from retainer.errors import STATUS
@@ -56,7 +57,7 @@ def visitor(folder, **settings):
             "wsgi.input": io.BytesIO(),
             **{f"HTTP_{name}": value for name, value in headers.items()},
         }
-        body = b"".join(app(environ, lambda *start: sent.extend(start)))
+        body = b"".join(wsgi(app)(environ, lambda *start: sent.extend(start)))
         return Answer(int(sent[0].split()[0]), sent[1], body)
 
     return get

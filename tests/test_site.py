@@ -3,6 +3,7 @@ import io
 import json
 
 import pytest
+from testing.wsgi import wsgi
 
 from retainer.kernel.limits import hit_address
 from retainer.server.http import compression
@@ -34,7 +35,7 @@ def answer(api, path, **headers):
         "wsgi.errors": io.StringIO(),
         **headers,
     }
-    body = b"".join(api.app(environ, lambda *start: seen.extend(start)))
+    body = b"".join(wsgi(api.app)(environ, lambda *start: seen.extend(start)))
     return seen[0], {name.lower(): value for name, value in seen[1]}, body
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import sys
 import tempfile
+import threading
 from collections import Counter
 from pathlib import Path
 from types import FrameType
@@ -15,6 +16,7 @@ from typing import Any
 
 from bench.data import open_agency
 from bench.instructions import send
+from testing.wsgi import wsgi
 
 import retainer
 from retainer.app import App
@@ -33,7 +35,7 @@ def prepare(app: App, key: str) -> None:
     expense = {"client_id": 1, "amount": "12.50", "date": "2026-03-02", "category": "travel", "billable": True}
     made = {"/time-entries": entry, "/expenses": expense}
     for path, body in made.items():
-        send(app, key, "POST", path, json.dumps(body))
+        send(wsgi(app), key, "POST", path, json.dumps(body))
 
 
 def calls_of(app: App, key: str, request: tuple[str, str, str]) -> Counter[str]:
@@ -45,11 +47,13 @@ def calls_of(app: App, key: str, request: tuple[str, str, str]) -> Counter[str]:
         if event == "call" and code.co_filename.startswith(SRC) and code.co_name not in NO_FUNCTIONS:
             modules[code.co_filename] += 1
 
+    threading.setprofile(count)  # for the thread that a write begins
     sys.setprofile(count)
     try:
-        send(app, key, *request)
+        send(wsgi(app), key, *request)
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return modules
 
 
@@ -59,11 +63,11 @@ def main() -> None:
         key = open_agency(database, 1).keys[0]
         app = App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
         for number in range(25):
-            send(app, key, "POST", "/clients", json.dumps({"name": f"Client {number}"}))
+            send(wsgi(app), key, "POST", "/clients", json.dumps({"name": f"Client {number}"}))
         for name, request in REQUESTS.items():
             for _ in range(WARM):
                 prepare(app, key)
-                send(app, key, *request)
+                send(wsgi(app), key, *request)
             prepare(app, key)
             modules = calls_of(app, key, request)
             print(f"{name}: {modules.total()} calls in {len(modules)} modules")

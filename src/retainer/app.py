@@ -1,10 +1,9 @@
 """The application: all resources of the API, and the parts of a server, put together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import IO, TYPE_CHECKING, TypeVar
-from wsgiref.types import StartResponse, WSGIEnvironment
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from retainer import resources
 from retainer.batches import batches
@@ -17,7 +16,7 @@ from retainer.identity import plans
 from retainer.identity.keys import keys, me
 from retainer.identity.people import sessions, users
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
-from retainer.kernel.http import Request
+from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.representations import JobFailed
@@ -28,8 +27,10 @@ from retainer.openapi import document as openapi
 from retainer.reference import answers as reference
 from retainer.server.http import site
 from retainer.server.http.compression import compressed
+from retainer.server.http.exchange import Exchange
 from retainer.server.http.gate import Gate
-from retainer.server.monitoring.endpoints import STATUS_LINES, MonitoringPages, Page
+from retainer.server.http.scope import environ_of
+from retainer.server.monitoring.endpoints import Page, response_of
 from retainer.server.monitoring.health import Health
 from retainer.server.monitoring.housekeeping import Housekeeping
 from retainer.server.monitoring.log import Log
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROOT = f"{BASE_PATH}/"
-CLOSE = ("connection", "close")
+CONSOLE = "/console"
+QUICK_METHODS, QUICK_FORMS = frozenset({"GET", "HEAD", "OPTIONS"}), frozenset({None, "*/*", "application/json"})
 RESOURCES = [
     *resources.OF_AREAS,
     *(users.api, events.api, webhooks.api),
@@ -74,7 +76,7 @@ PAGES: Mapping[str, site.Page] = {
 
 
 class App:
-    """The WSGI application of a worker, which counts in its slot of the `metrics`."""
+    """The application of a worker, which counts in its slot of the `metrics`."""
 
     def __init__(
         self,
@@ -89,11 +91,11 @@ class App:
         self.ending = ending or Ending()
         self.waiting = Waiting(self.ending)
         self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
-        self.gate = Gate(settings.threads, self.account_of)
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
         kept = recorder if settings.request_log_days else None
         self.log = Log(log, self.store.engine, kept, slot.count if slot else None)
+        self.gate = Gate(settings.threads, self.log.failure, self.ending, self.account_of)
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, self.gate.left)
         self.health = Health(
@@ -101,7 +103,7 @@ class App:
         )
         self.metrics, note_state = create_metrics(self, metrics, slot)
         self.housekeeping = Housekeeping(self.store, self.limiter, self.log, recorder, settings, note_state)
-        self.monitoring = MonitoringPages(self.pages(PUBLIC))
+        self.monitoring = self.pages(PUBLIC)
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -112,7 +114,6 @@ class App:
             admit=keys.admit,
             note_key_use=self.housekeeping.keys_used.note,
             waiting=self.waiting,
-            left=self.gate.left,
             run_apart=self.run_apart,
         )
         note_use = self.housekeeping.sessions_used.note
@@ -120,25 +121,33 @@ class App:
         pages = {**PAGES, "": root, "console": console.answer}
         self.site = site.Site(pages, self.limiter, self.log.request, self.log.report)
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request: the API in the pipeline, other paths in the site or `monitoring`."""
-        path = environ["PATH_INFO"]
-        is_api = path.startswith(ROOT) or path == BASE_PATH
-        if is_api:
-            environ["PATH_INFO"] = path[len(BASE_PATH) :]
-        elif path in self.monitoring.pages:
-            return self.monitoring(environ, start_response)
-        request = Request(environ, self.settings)
-        answer = self.pipeline.answer if is_api else self.site.answer
+    def take(self, watcher: Any) -> None:
+        """Take a request from the HTTP server, in one of its threads; an error would be lost there."""
+        scope, client = watcher.scope, watcher.proto
         try:
-            self.gate.admit(request)
-            response = compressed(request, answer(request), keep=not is_api)
-        finally:
-            self.gate.end(request)
-        if self.ending.has_begun() and CLOSE not in response.headers:
-            response.headers.append(CLOSE)
-        start_response(STATUS_LINES[response.status], response.headers)
-        return [b"" if request.method == "HEAD" else response.body]
+            environ = environ_of(scope)
+            path: str = environ["PATH_INFO"]
+            if page := self.monitoring.get(path):
+                response = response_of(environ["REQUEST_METHOD"], page)
+                client.response_bytes(response.status, response.headers, response.body)
+                return
+            is_api = path.startswith(ROOT) or path == BASE_PATH
+            if is_api:
+                environ["PATH_INFO"] = path[len(BASE_PATH) :]
+            request = Request(environ, self.settings)
+            answer, is_quick = (self.answer, is_read(request)) if is_api else (self.show, not path.startswith(CONSOLE))
+            self.gate.admit(Exchange(request, client, scope.client, answer, is_quick=is_quick))
+        except BaseException as error:  # noqa: BLE001
+            self.log.failure("taking a request", error)
+            client.response_empty(500, [])
+
+    def answer(self, request: Request) -> Response:
+        """Answer a request to the API."""
+        return compressed(request, self.pipeline.answer(request))
+
+    def show(self, request: Request) -> Response:
+        """Answer a request outside of the base path."""
+        return compressed(request, self.site.answer(request), keep=True)
 
     def account_of(self, request: Request) -> int | None:
         """Return the account whose key or session a request has, if it may use it now."""
@@ -187,3 +196,8 @@ def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failur
 
     window = SharedWindow(settings.valkey_url, log.warning)
     return window, SharedFailures(window)
+
+
+def is_read(request: Request) -> bool:
+    """Return whether a request to the API reads records as JSON: then it waits for nothing but the database."""
+    return request.method in QUICK_METHODS and request.header("ACCEPT") in QUICK_FORMS

@@ -2,16 +2,16 @@
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import Any
 
 
 class Waiter:
-    """A thread that waits for its turn, until the lock is released: with a permission, or because it must give up."""
+    """A thread that waits, until the lock is released: with a permission, or because it must give up."""
 
-    __slots__ = ("decided", "is_granted", "subject")
+    __slots__ = ("decided", "is_granted")
 
-    def __init__(self, subject: Hashable) -> None:
-        self.subject = subject
+    def __init__(self) -> None:
         self.is_granted = False
         self.decided = threading.Lock()
         self.decided.acquire()
@@ -21,42 +21,51 @@ class FairSemaphore:
     """`count` permissions that subjects share: each may hold `share` of them.
 
     The next free one goes to the subject that holds least; of several, to the one that has waited longest for its turn.
-    A subject is an account; before sign-in, a network. At most `max_waiting` threads wait, those of a subject in order
-    of arrival. If there are more, the newest one of the subject with most gives up.
+    A subject is an account; before sign-in, a network. At most `max_waiting` wait, those of a subject in order of
+    arrival. If there are more, the newest one of the subject with most gives up. Threads wait, or objects; `give_up` is
+    called with those that have to.
     """
 
-    def __init__(self, count: int, share: int, max_waiting: int) -> None:
-        self.count, self.share, self.max_waiting = count, share, max_waiting
+    def __init__(
+        self, count: int, share: int, max_waiting: int, give_up: Callable[[Any], object] = lambda _: None
+    ) -> None:
+        self.count, self.share, self.max_waiting, self._give_up = count, share, max_waiting, give_up
         self.free = count
         self.waiting = 0
         self._held: dict[Hashable, int] = {}  # of those who hold one at least
-        self._queues: OrderedDict[Hashable, deque[Waiter]] = OrderedDict()  # of those who wait, the next subject first
+        self._queues: OrderedDict[Hashable, deque[Any]] = OrderedDict()  # of those who wait, the next subject first
         self._lock = threading.Lock()
 
     def has_other(self, than: Hashable) -> bool:
         with self._lock:
             return any(subject != than for subject in self._queues)
 
+    def enter(self, subject: Hashable, waiter: Any) -> bool:
+        """Take a permission and return True; or let an object wait, or tell it to give up."""
+        with self._lock:
+            if self._take(subject):
+                return True
+            gives_up = self._make_room(subject, waiter) if self.waiting >= self.max_waiting else None
+            if gives_up is not waiter:
+                self._queues.setdefault(subject, deque()).append(waiter)
+                self.waiting += 1
+        if isinstance(gives_up, Waiter):
+            gives_up.decided.release()
+        elif gives_up is not None:
+            self._give_up(gives_up)
+        return False
+
     def acquire(self, subject: Hashable, seconds: float) -> bool:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
-        with self._lock:
-            held = self._held.get(subject, 0)
-            if self.free > 0 and held < self.share:  # those who wait have their shares
-                self.free -= 1
-                self._held[subject] = held + 1
-                return True
-            if seconds <= 0 or not self._has_room(subject):
-                return False
-            waiter = Waiter(subject)
-            self._queues.setdefault(subject, deque()).append(waiter)
-            self.waiting += 1
-        waiter.decided.acquire(timeout=seconds)
-        if waiter.is_granted:
+        if seconds <= 0:
+            with self._lock:
+                return self._take(subject)
+        waiter = Waiter()
+        if self.enter(subject, waiter):
             return True
-        with self._lock:
-            if waiter in self._queues.get(subject, ()):
-                self._remove(waiter)
-            return waiter.is_granted  # it may have been meanwhile
+        if not waiter.decided.acquire(timeout=seconds):
+            self.leave(subject, waiter)
+        return waiter.is_granted  # it may have been while the thread gave up
 
     def take(self, subject: Hashable) -> None:
         """Take a permission at once, even one too many: for a thread that holds what others wait for."""
@@ -64,39 +73,60 @@ class FairSemaphore:
             self.free -= 1
             self._held[subject] = self._held.get(subject, 0) + 1
 
-    def release(self, subject: Hashable) -> None:
-        """Give a permission back, to the next subject that waits."""
+    def release(self, subject: Hashable) -> Any:
+        """Give a permission back, to the next subject that waits; return the object that has it now, if any."""
         with self._lock:
             held = self._held.pop(subject)
             if held > 1:
                 self._held[subject] = held - 1
             self.free += 1
-            while self.waiting and self.free > 0 and (waiter := self._next()):
-                self._queues.move_to_end(waiter.subject)
-                self._remove(waiter)
-                self.free -= 1
-                self._held[waiter.subject] = self._held.get(waiter.subject, 0) + 1
-                waiter.is_granted = True
-                waiter.decided.release()
+            following = self._next() if self.waiting and self.free > 0 else None
+        if isinstance(following, Waiter):
+            following.is_granted = True
+            following.decided.release()
+            return None
+        return following
 
-    def _next(self) -> Waiter | None:
-        subject = min(self._queues, key=lambda subject: self._held.get(subject, 0))  # the first of those with least
-        return self._queues[subject][0] if self._held.get(subject, 0) < self.share else None
+    def leave(self, subject: Hashable, waiter: Any) -> bool:
+        """Let an object wait no longer; return False if it did not: it has a permission, or had to give up."""
+        with self._lock:
+            is_waiting = waiter in self._queues.get(subject, ())
+            if is_waiting:
+                self._queues[subject].remove(waiter)
+                self._note_removal(subject)
+            return is_waiting
 
-    def _remove(self, waiter: Waiter) -> None:
-        self._queues[waiter.subject].remove(waiter)
-        if not self._queues[waiter.subject]:
-            del self._queues[waiter.subject]
+    def _take(self, subject: Hashable) -> bool:
+        held = self._held.get(subject, 0)
+        is_free = self.free > 0 and held < self.share  # those who wait have their shares
+        if is_free:
+            self.free -= 1
+            self._held[subject] = held + 1
+        return is_free
+
+    def _next(self) -> Any:
+        """Give a permission to who waits: of the first of the subjects that hold least, unless that has its share."""
+        subject = min(self._queues, key=lambda subject: self._held.get(subject, 0))
+        if not self._take(subject):
+            return None
+        self._queues.move_to_end(subject)
+        following = self._queues[subject].popleft()
+        self._note_removal(subject)
+        return following
+
+    def _make_room(self, subject: Hashable, waiter: Any) -> Any:
+        """Return who gives up: the newest of the subject with most, or the waiter if that would be this one."""
+        largest, queue = max(self._queues.items(), key=lambda each: len(each[1]), default=(None, EMPTY))
+        if len(queue) <= len(self._queues.get(subject, ())) + 1:
+            return waiter
+        newest = queue.pop()
+        self._note_removal(largest)
+        return newest
+
+    def _note_removal(self, subject: Hashable) -> None:
+        if not self._queues[subject]:
+            del self._queues[subject]
         self.waiting -= 1
 
-    def _has_room(self, subject: Hashable) -> bool:
-        """Return whether another thread may wait, in the place of one that gives up if there are too many."""
-        if self.waiting < self.max_waiting:
-            return True
-        largest = max(self._queues.values(), key=len, default=deque[Waiter]())
-        if len(largest) <= len(self._queues.get(subject, ())) + 1:
-            return False
-        newest = largest[-1]
-        self._remove(newest)
-        newest.decided.release()
-        return True
+
+EMPTY: deque[Any] = deque()

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import time_machine
@@ -146,7 +146,7 @@ def test_the_preference_is_read_as_the_rfc_says(header, seconds):
 
 
 class Waiter:
-    """A request that waits for events in a thread."""
+    """A client in a thread whose request waits for events."""
 
     def __init__(self, api, seconds=20, **options):
         self.api, self.answer, self.began = api, None, time.monotonic()
@@ -213,10 +213,11 @@ def test_a_wait_that_ends_while_all_turns_are_taken_is_empty(api, monkeypatch):
 
 @only_sqlite
 def test_a_commit_wakes_the_requests_of_its_account_that_wait(api, other_tenant):
-    waits = api.app.waiting
-    with waits.place(api.account_id, 20) as mine, waits.place(other_tenant.account_id, 20) as other:
-        api.make("/tags")
-        assert (mine.woken.is_set(), other.woken.is_set()) == (True, False)
+    woken = []
+    for account_id in (api.account_id, other_tenant.account_id):
+        api.app.waiting.place(account_id, 20).rest(partial(woken.append, account_id))
+    api.make("/tags")
+    assert woken == [api.account_id]
 
 
 @only_sqlite
@@ -253,10 +254,13 @@ def test_a_key_that_is_revoked_while_it_waits_gets_no_event(api, monkeypatch):
 
 def test_a_request_that_was_woken_once_waits_until_it_is_woken_again():
     waiting_requests = waiting.Waiting(waiting.Ending())
-    with waiting_requests.place(1, 20) as place:
-        waiting_requests.notify(1)
-        assert place.wait(nullcontext)
-        assert not place.woken.is_set()
+    place = waiting_requests.place(1, 20)
+    waiting_requests.notify(1)
+    assert place.rest(list), "it missed nothing while it looked"
+    place.end_rest()
+    assert not place.rest(list)
+    place.leave()
+    assert (waiting_requests.count(1), waiting_requests.slots.free) == (0, waiting.WAIT_SLOTS)
 
 
 def test_a_wait_is_shorter_than_the_server_keeps_a_connection():

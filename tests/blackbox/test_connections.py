@@ -17,11 +17,9 @@ from retainer.server.http.connections import (
     IDLE_SECONDS,
     MAX_CONNECTIONS,
     MAX_PER_ADDRESS,
-    OLD_SECONDS,
     SHARE_OF_ADDRESS,
     ConnectionGuard,
 )
-from retainer.server.http.gate import BODY_SECONDS, Underway
 from retainer.settings import Settings
 from tests.deploy.programs import DEPLOY
 from tests.length import length, only_full
@@ -117,8 +115,8 @@ def test_a_connection_that_a_proxy_keeps_serves_later_requests(server, agency):
         assert client.local_address == before, "the same connection all the while"
 
 
-def a_guard(*requests, settings=None, connections=MAX_CONNECTIONS):
-    return ConnectionGuard(settings or Settings(), lambda: [*requests], connections, lambda *_: None)
+def a_guard(*clients, settings=None, connections=MAX_CONNECTIONS):
+    return ConnectionGuard(settings or Settings(), lambda: {*clients}, connections, lambda *_: None)
 
 
 @pytest.fixture
@@ -150,65 +148,8 @@ def is_received(guarded, **state):
     return accepted.recv(1) == b"x"
 
 
-def overdue(peer, seconds=1):
-    """A request whose body should have come some seconds ago."""
-    return Underway(peer, awaits_body=True, at=time.monotonic() - seconds)
-
-
-def answered(peer, ago):
-    """A request that has come some seconds ago."""
-    return Underway(peer, awaits_body=False, at=time.monotonic() - ago)
-
-
-LATE = {"sent_ago": BODY_SECONDS + 1, "received_ago": BODY_SECONDS + 1, "is_used": True}
-
-
 def test_a_connection_that_is_answered_is_never_cut_however_long_it_takes(guarded):
     assert is_received(guarded, sent_ago=10 * IDLE_SECONDS, received_ago=IDLE_SECONDS)
-
-
-def test_a_body_that_does_not_come_in_time_is_no_longer_received(guarded):
-    guard, client, accepted, found = guarded
-    guard.underway = lambda: [overdue(found.peer)]
-    assert is_received(guarded, sent_ago=BODY_SECONDS - 1, received_ago=1, is_used=True), "it may still come"
-    look(guard, [found._replace(**LATE)])
-    assert accepted.recv(1) == b""
-    accepted.sendall(b"x")
-    assert client.recv(1) == b"x", "it is told why"
-
-
-def test_a_peer_with_an_overdue_body_and_two_connections_of_it_keeps_both(guarded):
-    """Nobody knows which is which."""
-    guard, client, accepted, found = guarded
-    guard.underway = lambda: [overdue(found.peer)]
-    look(guard, [found._replace(**LATE), found._replace(**LATE, inode=0)])
-    client.sendall(b"x")
-    assert accepted.recv(1) == b"x"
-
-
-def test_an_answer_to_come_protects_no_overdue_body_of_its_peer(guarded):
-    guard, _, accepted, found = guarded
-    guard.underway = lambda: [overdue(found.peer), answered(found.peer, 30)]
-    look(guard, [found._replace(**LATE), found._replace(**LATE | {"received_ago": 30}, inode=0)])
-    assert accepted.recv(1) == b""
-
-
-def test_half_a_head_protects_an_overdue_body_of_its_peer_for_a_while_only(guarded):
-    guard, client, accepted, found = guarded
-    both = [found._replace(**LATE), found._replace(**LATE, inode=0)]
-    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS - 2)]
-    look(guard, both)
-    client.sendall(b"x")
-    assert accepted.recv(1) == b"x"
-    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS + 1)]
-    look(guard, both)
-    assert accepted.recv(1) == b""
-
-
-def test_an_answer_is_not_cut_off_because_of_old_bodies_of_its_peer(guarded):
-    guard, _, _, found = guarded
-    guard.underway = lambda: [overdue(found.peer, OLD_SECONDS + 1), answered(found.peer, LATE["received_ago"])]
-    assert is_received(guarded, **LATE)
 
 
 def test_what_has_just_come_may_be_a_whole_request(guarded):
@@ -238,7 +179,7 @@ def test_connections_without_a_request_are_cut_to_a_share_of_a_small_limit(guard
 
 def test_a_connection_that_is_answered_is_not_cut_for_the_share_of_its_address(guarded):
     _, client, accepted, found = guarded
-    guard = a_guard(answered(found.peer, 2), connections=SHARE_OF_ADDRESS)
+    guard = a_guard(found.client, connections=SHARE_OF_ADDRESS)
     look(guard, [found._replace(**IDLE_STATE, inode=0), found._replace(**HALF_A_HEAD)])
     client.sendall(b"x")
     assert accepted.recv(1) == b"x"

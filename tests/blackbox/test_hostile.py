@@ -12,8 +12,8 @@ import pytest
 from testing.process import PATIENCE, Client, at_once, checked, contents, drained, parsed, raw, resident, unsound
 
 from retainer.identity.keys.keys import new_key
+from retainer.server.http.bodies import BODY_SECONDS
 from retainer.server.http.connections import IDLE_SECONDS
-from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import BASE_PATH
 from tests.blackbox.corpus import (
     BAD_QUERIES,

@@ -8,7 +8,7 @@ import time
 import pytest
 from testing.process import Client, at_once, checked, drained, parsed, query, statuses
 
-from retainer.server.http.gate import ANONYMOUS_BODIES, BODY_SECONDS
+from retainer.server.http.bodies import ANONYMOUS_BODIES, BODY_SECONDS
 from retainer.settings import BASE_PATH
 from tests.length import only_full
 

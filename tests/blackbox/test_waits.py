@@ -3,15 +3,18 @@
 import contextlib
 import http.client
 import json
+import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from testing.ports import free_port
-from testing.process import running, with_database
+from testing.process import running, until, with_database
 
-from retainer.server.http.gate import BODY_SECONDS, REQUEST_SECONDS
+from retainer.kernel.waiting import MAX_SECONDS, SHARE
+from retainer.server.http.bodies import BODY_SECONDS
+from retainer.server.http.gate import REQUEST_SECONDS
 from retainer.settings import BASE_PATH
 from retainer.store.engines.base import WAIT_SECONDS
 from tests.deploy.test_proxies import nginx, started
@@ -117,6 +120,51 @@ class Caller:
             status = link.getresponse().status
             self.written.add("slow")
             return [status]
+
+
+@contextlib.contextmanager
+def waiting_for_events(server, key):
+    """Connections whose requests wait for events, in all places of the account; and a client of it."""
+    head = (
+        f"GET {BASE_PATH}/events?after=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nPrefer: wait=20\r\n\r\n"
+    )
+    links = []
+    with contextlib.ExitStack() as stack, server.client(key) as client:
+
+        def wait_too():
+            links.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE)))
+            links[-1].sendall(head.encode())
+
+        def all_wait():
+            wait_too()
+            return not has_place(client)
+
+        for _ in range(SHARE):
+            wait_too()
+        until(all_wait, "all places are taken")
+        yield links, client
+
+
+def has_place(client):
+    return "preference-applied" in client.get("/events?after=0", Prefer="wait=1").headers
+
+
+def test_clients_that_hang_up_give_their_places_to_wait_back(server):
+    key = server.agency("Hangs up", "enterprise")["key"]
+    with waiting_for_events(server, key):
+        pass
+    with server.client(key) as client:
+        until(lambda: has_place(client), "they are free again", MAX_SECONDS / 2)
+
+
+def test_a_server_that_stops_answers_the_requests_that_wait(tmp_path):
+    with running(with_database(tmp_path), "--no-monitor") as server:
+        key = server.agency("Waits", "enterprise")["key"]
+        with waiting_for_events(server, key) as (links, _):
+            server.process.terminate()
+            assert {link.recv(12) for link in links} == {b"HTTP/1.1 200"}
+        assert server.process.wait(PATIENCE) == 0
+        assert "exceeded its time limit" not in server.log()
 
 
 @only_full

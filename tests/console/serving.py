@@ -8,6 +8,8 @@ from threading import Thread
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from testing.wsgi import wsgi
+
 from retainer.app import App
 
 
@@ -27,7 +29,7 @@ def serving(app: App) -> Iterator[str]:
     def whole(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer with a body that ends where it says, as the server of the product hands it over."""
         environ["wsgi.input"] = BytesIO(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
-        return app(environ, start_response)
+        return wsgi(app)(environ, start_response)
 
     app.housekeeping.start()
     with make_server("127.0.0.1", 0, whole, server_class=Server, handler_class=Quiet) as server:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import urlencode, urlsplit
 from wsgiref.validate import validator
 
+from testing.wsgi import wsgi
+
 from retainer.app import App
 from retainer.identity.people import users
 from tests.factories import ApiClient
@@ -198,7 +200,7 @@ class Visitor:
             environ |= {"CONTENT_LENGTH": str(len(body)), "CONTENT_TYPE": "application/x-www-form-urlencoded"}
         environ = {name: value for name, value in (environ | headers).items() if value is not None}
         seen: list[Any] = []
-        answered: Any = validator(self.app)(environ, lambda status, sent, _=None: seen.append((status, sent)))
+        answered: Any = validator(wsgi(self.app))(environ, lambda status, sent, _=None: seen.append((status, sent)))
         try:
             html = b"".join(answered).decode(errors="replace")  # an image is none
         finally:

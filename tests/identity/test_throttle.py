@@ -7,13 +7,15 @@ import pyotp
 import pytest
 from testing.agencies import bare_request
 from testing.process import PATIENCE, until
+from testing.wsgi import Client
 
 from retainer.identity.people import passwords, second_factors, users
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in, throttle
 from retainer.identity.sign_in.sign_in import Browser
 from retainer.kernel import limits
-from retainer.kernel.http import networks, parse_address
+from retainer.kernel.http import Response, networks, parse_address
+from retainer.server.http.exchange import Exchange
 from tests.databases import any_database
 from tests.identity.conftest import NOW, PASSWORD
 from tests.identity.test_sign_in import OFFICE, enter, fail, refusal
@@ -197,22 +199,20 @@ def test_two_passwords_are_hashed_at_a_time(api, admin, monkeypatch):
 
 @any_database
 def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
-    app, answered = api.app, []
+    app, answered, running = api.app, [], api.app.gate.running
 
-    def attempt():
-        app.gate.admit(sent := bare_request(app.settings))
+    def attempt(_):
         answered.append(enter(api, admin))
-        app.gate.end(sent)
+        return Response(200, [])
 
     with busy(app.throttle):
-        free = app.gate.running.free
-        thread = threading.Thread(target=attempt)
-        thread.start()
+        sent = Exchange(bare_request(app.settings), Client(None), "127.0.0.1:9", attempt, is_quick=False)
+        app.gate.admit(sent)
         until(lambda: waiting(app.throttle) == 1, "it waits")
-        assert app.gate.running.free == free
-    thread.join()
-    assert app.gate.running.free == app.gate.running.count
-    assert answered
+        until(lambda: running.free == running.count, "it has left its turn")
+        assert answered == []
+    until(lambda: answered, "it goes on")
+    until(lambda: running.free == running.count, "it has ended")
 
 
 @any_database

@@ -11,6 +11,7 @@ from wsgiref.types import WSGIEnvironment
 import msgspec
 
 from retainer.errors import Refusal
+from retainer.kernel.waiting import Place
 from retainer.settings import BASE_PATH, Settings
 
 Address = IPv4Address | IPv6Address
@@ -22,7 +23,6 @@ CHUNKED = "chunked"
 CLOSING = {"connection": "close"}
 """The header of responses after which nothing that arrives is trusted to be a request."""
 MAX_BODY_BYTES = 1024 * 1024
-MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID_PREFIX = "req_"
 """Prefix of request ids that the server creates."""
@@ -53,13 +53,13 @@ class Response(msgspec.Struct):
 class Request:
     """A request; it `has_body` until its body was received.
 
-    A request with a `refusal` was not admitted. `account_id` is set when it has been authenticated.
-    Only named headers are read, because the WSGI environ also holds the environment of the process.
+    A request with a `refusal` was not admitted. `account_id` is set when it has been authenticated, and `place` when it
+    may wait for what it asks for.
     """
 
     __slots__ = (
-        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "query", "record"),
-        *("refusal", "settings", "shown_address"),
+        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "place", "query"),
+        *("record", "refusal", "settings", "shown_address"),
     )
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
@@ -69,6 +69,7 @@ class Request:
         self.body = b""
         self.refusal: Refusal | None = None
         self.account_id: int | None = None
+        self.place: Place | None = None
         self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
@@ -115,26 +116,6 @@ class Request:
         if codings != [CHUNKED]:
             message = "Bodies have no transfer coding but chunked. Send Transfer-Encoding: chunked, or Content-Length."
             raise Refusal("unsupported_transfer_coding", message, headers=CLOSING)
-
-    def receive(self) -> None:
-        """Receive the whole body. Raises `body_too_large`.
-
-        The rest of a body that is too large is received too, and discarded: closing a connection with unread data
-        resets it, and a client or a proxy that is still sending would lose the response.
-        """
-        stream, length = self.environ["wsgi.input"], self.environ.get("CONTENT_LENGTH") or "0"
-        if len(length) <= 10 and int(length) <= MAX_BODY_BYTES:
-            self.body = stream.read(MAX_BODY_BYTES + 1)
-            if len(self.body) <= MAX_BODY_BYTES:
-                self.has_body = False
-                return
-            self.body = b""
-        if "HTTP_EXPECT" not in self.environ:  # or the client asks before it sends (RFC 9110, 10.1.1)
-            left = MAX_DISCARDED_BYTES
-            while left > 0 and (chunk := stream.read(CHUNK_BYTES)):
-                left -= len(chunk)
-        message = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
-        raise Refusal("body_too_large", message)
 
     @property
     def client(self) -> Address | None:

@@ -21,7 +21,7 @@ from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Created, Operation
 from retainer.kernel.routes import Routes
 from retainer.kernel.selection import Selected
-from retainer.kernel.waiting import Left, Waiting, preferred_seconds
+from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines.base import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record
@@ -60,7 +60,6 @@ class Pipeline:
     admit: Callable[[Caller], None]
     note_key_use: Callable[[int, int, str | None], None]
     waiting: Waiting
-    left: Left
     run_apart: RunApart
     running: idempotency.Running = field(default_factory=idempotency.Running)
 
@@ -72,9 +71,12 @@ class Pipeline:
             caller = self.authenticate(request, self.store)  # 401
             request.account_id = caller.account_id
             self.admit(caller)  # 402, 403 API off
-            allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
-            if allowance.retry_after is not None:
-                allowance.admit()  # 429
+            if request.place is None:
+                allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
+                if allowance.retry_after is not None:
+                    allowance.admit()  # 429
+            else:
+                allowance = self.hit(caller, 0)  # it was counted before it waited
             self.note_key_use(caller.account_id, caller.key_id, request.shown_address)
             methods, ids = self.routes.find(request)  # 404
             if request.method == "OPTIONS":
@@ -88,7 +90,10 @@ class Pipeline:
             refusal = to_refusal(error, request, self.report)
             response, allowance, refusal = answer_refusal(refusal, request, self.limiter, allowance)
         add_headers(response, request, allowance)
-        self.log_request(request, response, caller, operation, refusal)
+        if request.place is not None and request.place.is_waiting:
+            request.place.log = partial(self.log_request, request, response, caller, operation, refusal)
+        else:
+            self.log_request(request, response, caller, operation, refusal)
         return response
 
     def hit(self, caller: Caller, requests: int) -> Allowance:
@@ -176,22 +181,21 @@ class Pipeline:
         return Response(200, [*file.headers(chosen.media_type), ("etag", prepared.tag)], file.content)
 
     def follow(self, call: Call) -> Response:
-        """Run an operation that lists what is new; if there is nothing, wait for it as long as the client prefers.
+        """Run an operation that lists what is new. If there is nothing, the request waits if its client prefers that.
 
-        The log does not count the time that the request has waited.
+        Then it goes through all stages again: its key may have been revoked.
         """
-        request, seconds = call.request, preferred_seconds(call.request.header("PREFER"))
-        with self.waiting.place(call.caller.account_id, seconds) as place:
-            while True:
-                with self.store.begin(call.caller, write=False) as tx:
-                    result = cast("Followed[object]", call.operation.call(tx, call))
-                if result.data or place is None or not place.wait(self.left):
-                    break
-                call.caller = self.caller_now(call)  # the key may have been revoked
+        request = call.request
+        if request.place is None and (seconds := preferred_seconds(request.header("PREFER"))):
+            request.place = self.waiting.place(
+                call.caller.account_id, seconds
+            )  # before it looks, so that it misses nothing
+        with self.store.begin(call.caller, write=False) as tx:
+            result = cast("Followed[object]", call.operation.call(tx, call))
         response = reply(call.operation, result, request)
-        if place is not None:
-            request.began += place.waited_ns
-            response.headers.append(("preference-applied", f"wait={place.seconds}"))
+        if request.place is not None:
+            request.place.is_waiting = not result.data
+            response.headers.append(("preference-applied", f"wait={request.place.seconds}"))
         return response
 
     def caller_now(self, call: Call) -> Caller:

@@ -1,18 +1,15 @@
 """Waiting: requests that prefer to wait for something new in a followed list (RFC 7240, `Prefer: wait`).
 
-A waiting request keeps its thread, but neither its running slot nor a connection to the database. It looks again when
-this process has written something for its account, and once a second for what other processes have written.
+A waiting request keeps neither a thread, nor its turn, nor a connection to the database. It looks again when this
+process has written something for its account, and once a second for what other processes have written.
 """
 
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 
-from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
-from retainer.store.engines.base import of_request
 
 MAX_SECONDS = 20
 """Maximum wait of a request, less than the time that a request may take."""
@@ -22,7 +19,6 @@ LAST_SECONDS = 2
 WAIT_SLOTS = 64
 SHARE = 8
 """Maximum number of waiting requests: of a process, and of an account."""
-Left = Callable[[], AbstractContextManager[None]]
 WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
 
 
@@ -45,32 +41,36 @@ class Ending:
 class Place:
     """The place of a request that may wait until a deadline."""
 
-    def __init__(self, waiting: "Waiting", seconds: int) -> None:
-        self.seconds = seconds
-        self.waited_ns = 0
-        self.woken = threading.Event()
-        self._waiting = waiting
+    def __init__(self, waiting: "Waiting", account_id: int, seconds: int) -> None:
+        self.account_id, self.seconds = account_id, seconds
         self.deadline = time.monotonic() + seconds
+        self.is_waiting = False
+        """Whether the request has found nothing, and is to wait for more."""
+        self.log: Callable[[], object] = bool
+        """Logs the request, if it is answered with what it has found last."""
+        self._waiting = waiting
+        self._is_woken = False
+        self._wake: Callable[[], None] | None = None
+        self._rested_ns = 0
 
-    def wait(self, left: Left) -> bool:
-        """Wait until there may be something new; return False if the time is up, or the server is ending.
+    def rest(self, wake: Callable[[], None]) -> bool:
+        """Begin to wait: `wake` is called when there may be something new. Return whether there is already."""
+        self._rested_ns = time.perf_counter_ns()
+        self._wake = wake
+        return self._is_woken
 
-        Meanwhile, the request is outside of the running slots, in a block of `left`. If it gets none in time to look
-        again, the time is up, too: it is answered with what it found last.
-        """
-        seconds = self.deadline - time.monotonic()
-        if seconds <= 0 or self._waiting.ending.has_begun():
-            return False
-        began = time.perf_counter_ns()
-        try:
-            with left():
-                self.woken.wait(min(seconds, POLL_SECONDS))
-        except Refusal:  # no turn
-            return False
-        finally:
-            self.waited_ns += time.perf_counter_ns() - began
-        self.woken.clear()  # before the caller looks, so that nothing that comes meanwhile is missed
-        return not self._waiting.ending.has_begun() and of_request.remaining() > LAST_SECONDS
+    def end_rest(self) -> int:
+        """End the wait, before the request looks again; return its nanoseconds, which are no work."""
+        self._wake, self._is_woken, self.is_waiting = None, False, False
+        return time.perf_counter_ns() - self._rested_ns
+
+    def wake(self) -> None:
+        self._is_woken = True  # before it looks whether the request rests, which looks in the other order
+        if self._wake is not None:
+            self._wake()
+
+    def leave(self) -> None:
+        self._waiting.remove(self)
 
 
 class Waiting:
@@ -85,26 +85,25 @@ class Waiting:
     def count(self, account_id: int) -> int:
         return len(self._places.get(account_id, ()))
 
-    @contextmanager
-    def place(self, account_id: int, seconds: int) -> Iterator[Place | None]:
-        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account."""
-        if not seconds or not self.slots.acquire(account_id, 0):
-            yield None
-            return
-        place = Place(self, seconds)
+    def place(self, account_id: int, seconds: int) -> Place | None:
+        """Give a request a place until it leaves; None if no place is left for its account, or the server ends."""
+        if self.ending.has_begun() or not self.slots.acquire(account_id, 0):
+            return None
+        place = Place(self, account_id, seconds)
         with self._lock:
             self._places.setdefault(account_id, set()).add(place)
-        try:
-            yield place
-        finally:
-            with self._lock:
-                self._places[account_id].remove(place)
-                if not self._places[account_id]:
-                    del self._places[account_id]
-            self.slots.release(account_id)
+        return place
+
+    def remove(self, place: Place) -> None:
+        with self._lock:
+            self._places[place.account_id].remove(place)
+            if not self._places[place.account_id]:
+                del self._places[place.account_id]
+        self.slots.release(place.account_id)
 
     def notify(self, account_id: int) -> None:
         if account_id in self._places:
             with self._lock:
-                for place in self._places.get(account_id, ()):
-                    place.woken.set()
+                places = [*self._places.get(account_id, ())]
+            for place in places:
+                place.wake()

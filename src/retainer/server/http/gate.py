@@ -1,57 +1,49 @@
-"""The gate: a request's body, its turn to run, and its deadline. Each account has its share of both (decision 27)."""
+"""The gate: when a request is answered, in which thread, and by when. Accounts share the turns (decision 27).
+
+Nothing waits in a thread before its turn. The thread that ends a request takes the one that has the turn next.
+"""
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import partial
 
-import msgspec
-
+from retainer.background import Background, Chore
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
-from retainer.kernel.http import Request
-from retainer.kernel.waiting import WAIT_SLOTS
+from retainer.kernel.http import Request, Response
+from retainer.kernel.waiting import LAST_SECONDS, POLL_SECONDS, Ending
+from retainer.server.http.bodies import RETRY, Bodies
+from retainer.server.http.exchange import Exchange, Pending, Rest
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
 from retainer.store.engines.base import MAX_PAUSING, MAX_WRITERS_WAITING, of_request
 from retainer.store.transaction import READ_SECONDS
-from retainer.values.decoding import decoder
 
 REQUEST_SECONDS = 25
 """From the arrival of a request to its response, before proxies and clients give up (contract 1.1)."""
 TURN_SECONDS = 10
 """How long a request waits for its turn. After that it is never executed."""
-BODY_SECONDS = 10
-"""From the arrival of a request to the end of its body."""
 SHARE = 2
 """How many requests of an account run at the same time: with more of them, others would wait for the processor."""
 MAX_WAITING = 384
-"""Maximum number of requests that wait for their turn, each in a thread."""
-BODIES, ANONYMOUS_BODIES = 256, 32
-"""Maximum number of awaited bodies, of accounts and of senders without one; also the MiB that they may take."""
+"""Maximum number of requests that wait for their turn."""
+SERVER_THREADS, CARRIERS = 4, 2
+"""Threads of the HTTP server, and how many of them may answer requests meanwhile: the others let requests in."""
 MAX_KNOWN = 4096
 """Maximum number of credentials whose account is remembered."""
+LOOK_SECONDS = 0.25
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_COOKIE")
-RETRY = {"Retry-After": "5"}
-
-_decode_object = decoder(dict[str, msgspec.Raw])
+Report = Callable[[Request | str, BaseException], None]
 
 
 def _credentials(request: Request) -> int:
     """Return a number for the credentials of a request, so that no key is kept in memory."""
     return hash(tuple(map(request.environ.get, CREDENTIALS)))
-
-
-class Underway(NamedTuple):
-    """A request that is being received or answered."""
-
-    peer: str
-    awaits_body: bool
-    at: float
-    """When the last of it arrived, on the monotonic clock; until when it may arrive, if it `awaits_body`."""
 
 
 class Turn(threading.local):
@@ -64,59 +56,58 @@ class Turn(threading.local):
 class Gate:
     """Admits requests: at most `count` run at the same time, at most `SHARE` of one account.
 
-    More threads would only wait for each other, and each needs a connection to the database.
     A request waits in the queue of its account, which is remembered by credentials, or else of its network; the
-    pipeline authenticates each. `look_up` returns the account whose key or session a request has.
+    pipeline authenticates each. `look_up` returns the account whose key or session a request has. Quick ones run in a
+    thread of the HTTP server while it has others left, all others in threads of the gate, which may wait for a writer,
+    a renderer or a hash. Then another request runs.
     """
 
-    def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
-        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING)
-        self.bodies = FairSemaphore(BODIES, BODIES // 4, BODIES)
-        self.anonymous_bodies = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES)
-        self.look_up = look_up
+    def __init__(
+        self, count: int, report: Report, ending: Ending, look_up: Callable[[Request], int | None] = lambda _: None
+    ) -> None:
+        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, self._refuse_turn)
+        self.pending = Pending()
+        self.bodies = Bodies(self.pending, self._enter)
+        self.look_up, self.report, self.ending = look_up, report, ending
+        self.clock = Background("gate", report, [Chore("ending waits of requests", LOOK_SECONDS, self.look)])
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._turn = Turn()
-        self._underway: dict[int, Underway] = {}
+        self._underway: dict[Exchange, str] = {}
+        self._carriers = deque(range(CARRIERS))
+        outside = MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING
+        self._threads = ThreadPoolExecutor(count + MAX_WAITING + outside, "request")
 
-    def admit(self, request: Request) -> None:
-        """Receive the body of a request and wait for its turn. The caller answers it by its deadline, and calls `end`.
+    def admit(self, exchange: Exchange) -> None:
+        """Take a request that has arrived, in a thread of the HTTP server. It is answered by its deadline."""
+        self._underway[exchange] = exchange.connection
+        request = exchange.request
+        exchange.subject = self.subject_of(request)
+        exchange.account_known = isinstance(exchange.subject, int) or not any(map(request.environ.get, CREDENTIALS))
+        if exchange.account_known:
+            self._go_on(exchange)
+        else:  # else credentials that are unknown would have the turns and the bodies of each network
+            self._queue(exchange, may_carry=True)
 
-        A request that is not admitted has the refusal with which it is answered.
-        """
-        arrived, turn = time.monotonic(), self._turn
-        turn.subject = self.subject_of(request)
-        self._note(request, arrived)
-        of_request.at, of_request.left = arrived + REQUEST_SECONDS, self.left
-        try:
-            self._identify(request)
-            if request.has_body:
-                self._receive(request, turn.subject, arrived + BODY_SECONDS)
-            self._enter()
-        except Refusal as refusal:
-            request.refusal = refusal
-
-    def end(self, request: Request) -> None:
-        """Pass the turn of a request on, and remember whose credentials it has, or that they have ended."""
-        turn = self._turn
-        if turn.is_held:
-            turn.is_held = False
-            self.running.release(turn.subject)
-        self._underway.pop(id(request), None)
-        of_request.reset()
-        if request.refusal is None and (request.account_id is None) == isinstance(turn.subject, int):
-            self.learn(request)
+    def connections(self) -> set[str]:
+        """Return the addresses and ports of the clients whose requests are being received or answered."""
+        return set(self._underway.copy().values())
 
     def subject_of(self, request: Request) -> Hashable:
         account_id = self._accounts.get(_credentials(request))
         return request.networks[-1] if account_id is None else account_id
 
     def learn(self, request: Request) -> None:
+        """Remember whose credentials a request has, or that they have ended."""
         if request.account_id is None:
             self._accounts.pop(_credentials(request), None)
         else:
             self._accounts[_credentials(request)] = request.account_id
             if len(self._accounts) > MAX_KNOWN:
                 self._accounts.popitem(last=False)
+
+    def look(self) -> None:
+        """End the waits whose time is up."""
+        self.pending.look(self._forget_if_waiting)
 
     @contextmanager
     def left(self, *, returns_at_once: bool = False) -> Iterator[None]:
@@ -125,90 +116,171 @@ class Gate:
         Raises `unavailable` if there is no turn for the rest of the request. A request that `returns_at_once` needs
         none: it holds what all others wait for.
         """
-        if not self._turn.is_held:  # a command, or a test without a server
+        turn = self._turn
+        if not turn.is_held:  # a command, or a test without a server
             yield
             return
-        self._leave()
+        turn.is_held = False
+        self._hand_over(self.running.release(turn.subject))
         try:
             yield
         finally:
             if returns_at_once:
-                self.running.take(self._turn.subject)
-                self._turn.is_held = True
-            else:
-                self._enter()
+                self.running.take(turn.subject)
+            elif not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining() - READ_SECONDS)):
+                raise busy()
+            turn.is_held = True
 
-    def underway(self) -> list[Underway]:
-        return list(self._underway.values())
+    def _go_on(self, exchange: Exchange) -> None:
+        """Receive the body of a request whose account is known, then let it wait for its turn."""
+        if exchange.request.has_body:
+            self.bodies.receive(exchange)
+        else:
+            self._queue(exchange, may_carry=True)
 
-    def _note(self, request: Request, at: float, *, awaits_body: bool = False) -> None:
-        self._underway[id(request)] = Underway(request.environ.get("REMOTE_ADDR", ""), awaits_body, at)
+    def _enter(self, exchange: Exchange) -> None:
+        """Go on with a request whose body has come, or was refused."""
+        if exchange.request.refusal is None:
+            self._queue(exchange, may_carry=True)
+        else:
+            self._answer(exchange)
 
-    def _identify(self, request: Request) -> None:
-        """Find out the account of unknown credentials, which would have the turns and the bodies of each network."""
-        if not isinstance(self._turn.subject, int) and any(map(request.environ.get, CREDENTIALS)):
-            self._enter()
-            try:
-                request.account_id = self.look_up(request)
-            except Exception:  # noqa: BLE001  # the request will meet the same error, and its answer says so
-                return
-            finally:
-                self._leave()
-            self.learn(request)
-            self._turn.subject = self.subject_of(request)
+    # Turns.
 
-    def _enter(self) -> None:
-        turn = self._turn
-        if not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining() - READ_SECONDS)):
-            message = (
-                "The server is busy, and this request was not executed. "
-                "Send fewer requests at the same time, and try again in 5 seconds."
-            )
-            raise Refusal("unavailable", message, headers=RETRY)
-        turn.is_held = True
-
-    def _leave(self) -> None:
-        self._turn.is_held = False
-        self.running.release(self._turn.subject)
-
-    def _receive(self, request: Request, subject: Hashable, until: float) -> None:
-        """Read the whole body. Raises `bad_request` if it is incomplete, `unavailable` if too many are awaited."""
-        bodies = self.bodies if isinstance(subject, int) else self.anonymous_bodies
-        if not bodies.acquire(subject, BODY_SECONDS):
-            message = "Too many requests wait for their bodies. Send each body without pauses, and try again."
-            raise Refusal("unavailable", message, headers=RETRY)
-        self._note(request, until, awaits_body=True)
+    def _queue(self, exchange: Exchange, *, may_carry: bool = False) -> None:
+        """Let a request run in its turn: in this thread, if it may carry it and the turn is free."""
+        until = min(time.monotonic() + TURN_SECONDS, exchange.arrived + REQUEST_SECONDS - READ_SECONDS)
+        self.pending.add(exchange, until, self._end_wait_for_turn)
+        if not self.running.enter(exchange.subject, exchange):
+            return
+        if not may_carry or not (exchange.is_quick or not exchange.account_known):
+            self._hand_over(exchange)
+            return
         try:
-            request.receive()
+            place = self._carriers.pop()
+        except IndexError:  # the other threads of the server let requests in
+            self._hand_over(exchange)
+            return
+        try:
+            self._serve(exchange, is_carrier=True)
         finally:
-            self._note(request, time.monotonic())
-            bodies.release(subject)
-        if not is_whole(request):
-            message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
-            if "CONTENT_LENGTH" not in request.environ:
-                message = (
-                    "The body has no Content-Length and is not a JSON object, so its end may be missing. "
-                    "Send it with a Content-Length."
-                )
-            raise Refusal("bad_request", message, headers={"connection": "close"})  # where the rest may still arrive
+            self._carriers.append(place)
+
+    def _hand_over(self, exchange: Exchange | None) -> None:
+        """Let a request that has its turn run in another thread."""
+        if exchange is not None:
+            self._threads.submit(self._serve, exchange)
+
+    def _serve(self, exchange: Exchange | None, *, is_carrier: bool = False) -> None:
+        """Answer a request that has its turn, and then those that get it after it."""
+        turn = self._turn
+        while exchange is not None:
+            self.pending.take(exchange)
+            turn.subject, turn.is_held = exchange.subject, True
+            of_request.at, of_request.left = exchange.arrived + REQUEST_SECONDS, self.left
+            is_identified = exchange.account_known
+            if is_identified:
+                self._answer(exchange)
+            else:
+                self._identify(exchange)
+            of_request.reset()
+            following = self.running.release(turn.subject) if turn.is_held else None
+            turn.is_held = False
+            if not is_identified:
+                self._hand_over(following)
+                self._go_on(exchange)
+                return
+            if exchange.rest is not None and exchange.is_resting:
+                self._park(exchange, exchange.rest)
+            if is_carrier and following is not None and not following.is_quick:
+                self._hand_over(following)
+                return
+            exchange = following
+
+    def _identify(self, exchange: Exchange) -> None:
+        exchange.account_known = True
+        request = exchange.request
+        try:
+            request.account_id = self.look_up(request)
+        except Exception:  # noqa: BLE001  # the request will meet the same error, and its answer says so
+            return
+        self.learn(request)
+        exchange.subject = self.subject_of(request)
+
+    def _answer(self, exchange: Exchange) -> None:
+        """Answer a request; one that waits for events keeps what it would be answered with."""
+        request = exchange.request
+        try:
+            response = exchange.answer(request)
+        except BaseException as error:  # noqa: BLE001  # else the client would wait for ever
+            self.report(request, error)
+            response = Response(500, [])
+        if request.refusal is None and (request.account_id is None) == isinstance(exchange.subject, int):
+            self.learn(request)
+        if request.place is not None and request.place.is_waiting:
+            exchange.rest = Rest(request.place, response)
+        else:
+            self._end(exchange, response)
+
+    def _end(self, exchange: Exchange, response: Response) -> None:
+        self._forget(exchange)
+        exchange.send(response, self.ending)
+
+    def _forget(self, exchange: Exchange) -> None:
+        self._underway.pop(exchange, None)
+        exchange.unwatch()
+        if exchange.request.place is not None:
+            exchange.request.place.leave()
+
+    # Waits that end.
+
+    def _park(self, exchange: Exchange, rest: Rest) -> None:
+        """Let a request that has found no event wait for one."""
+        last = min(rest.place.deadline, exchange.arrived + REQUEST_SECONDS - LAST_SECONDS)
+        self.pending.add(exchange, min(last, time.monotonic() + POLL_SECONDS), partial(self._look_again, last, rest))
+        exchange.watch_client(self._forget_if_waiting)
+        if rest.place.rest(partial(self._wake, exchange, rest)):
+            self._wake(exchange, rest)
+
+    def _wake(self, exchange: Exchange, rest: Rest) -> None:
+        if self.pending.take(exchange):
+            exchange.request.began += rest.place.end_rest()
+            self._queue(exchange)
+
+    def _look_again(self, last: float, rest: Rest, exchange: Exchange) -> None:
+        """Let a request look for events of other processes, or answer it with what it has found, if its time is up."""
+        exchange.request.began += rest.place.end_rest()
+        if self.ending.has_begun() or time.monotonic() >= last:
+            self._end_with_nothing(exchange, rest)
+        else:
+            self._queue(exchange)
+
+    def _end_with_nothing(self, exchange: Exchange, rest: Rest) -> None:
+        rest.place.log()
+        self._end(exchange, rest.found)
+
+    def _end_wait_for_turn(self, exchange: Exchange) -> None:
+        if self.running.leave(exchange.subject, exchange):
+            self._refuse_turn(exchange)
+
+    def _refuse_turn(self, exchange: Exchange) -> None:
+        """Refuse a request that gets no turn; one that could not look again is answered with what it has found."""
+        self.pending.take(exchange)
+        if exchange.rest is not None:
+            self._end_with_nothing(exchange, exchange.rest)
+        else:
+            exchange.request.refusal = busy()
+            self._answer(exchange)
+
+    def _forget_if_waiting(self, exchange: Exchange) -> None:
+        """Give the places of a request back whose client has hung up while it waited."""
+        if self.pending.take(exchange) and (exchange.is_resting or self.running.leave(exchange.subject, exchange)):
+            self._forget(exchange)
 
 
-def is_whole(request: Request) -> bool:
-    """Return whether a body is complete, because Granian takes a broken connection for its end.
-
-    A chunked body has no length to compare: it is complete if it is a JSON object.
-    """
-    length = request.environ.get("CONTENT_LENGTH")
-    if length:
-        return len(request.body) == int(length)
-    try:
-        _decode_object(request.body)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
-
-
-def thread_count(running: int) -> int:
-    """Return the number of threads with which one is always free, to refuse a request at least."""
-    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING
-    return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + outside
+def busy() -> Refusal:
+    message = (
+        "The server is busy, and this request was not executed. "
+        "Send fewer requests at the same time, and try again in 5 seconds."
+    )
+    return Refusal("unavailable", message, headers=RETRY)

@@ -12,31 +12,33 @@ from retainer.kernel.http import Response
 
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 HEADERS = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
+TEXT = ("content-type", "text/plain")
 REQUEST_SECONDS = 5
 Page = Callable[[], Response]
 
 
 class MonitoringPages:
-    """A WSGI application of pages, by their paths."""
+    """The WSGI application of an address of its own, with pages by their paths."""
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
         self.pages = pages
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        response = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
-        length = ("content-length", str(len(response.body)))
-        start_response(STATUS_LINES[response.status], [*response.headers, *HEADERS, length])
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [response.body]
+        page = self.pages.get(environ["PATH_INFO"], self._no_page)
+        response = response_of(environ["REQUEST_METHOD"], page)
+        start_response(STATUS_LINES[response.status], response.headers)
+        return [response.body]
 
-    def _answer(self, method: str, path: str) -> Response:
-        page = self.pages.get(path)
-        if page is None:
-            return Response(
-                404, [("content-type", "text/plain")], f"The pages here are {', '.join(self.pages)}.\n".encode()
-            )
-        if method not in {"GET", "HEAD"}:
-            return Response(405, [("allow", "GET, HEAD"), ("content-type", "text/plain")], b"Only GET and HEAD.\n")
-        return page()
+    def _no_page(self) -> Response:
+        return Response(404, [TEXT], f"The pages here are {', '.join(self.pages)}.\n".encode())
+
+
+def response_of(method: str, page: Page) -> Response:
+    """Return the whole response to a request for a page."""
+    is_read = method in {"GET", "HEAD"}
+    response = page() if is_read else Response(405, [("allow", "GET, HEAD"), TEXT], b"Only GET and HEAD.\n")
+    headers = [*response.headers, *HEADERS, ("content-length", str(len(response.body)))]
+    return Response(response.status, headers, b"" if method == "HEAD" else response.body)
 
 
 class Handler(WSGIRequestHandler):

@@ -14,11 +14,9 @@ from contextlib import ExitStack, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from granian._granian import SocketHolder
-from granian.constants import HTTPModes, Interfaces, RuntimeModes
+from granian import _granian
 from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.server import MPServer
+from granian.log import LogLevels, configure_logging
 
 from retainer import settings as configuration
 from retainer.app import App
@@ -26,7 +24,7 @@ from retainer.background import Background
 from retainer.kernel.representations import RunApart
 from retainer.kernel.waiting import Ending
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
-from retainer.server.http.gate import thread_count
+from retainer.server.http.gate import SERVER_THREADS
 from retainer.server.monitoring.endpoints import MonitoringPages, serve_pages
 from retainer.server.monitoring.log import standard_error
 from retainer.server.renderers import Pool
@@ -77,9 +75,10 @@ def work(
         for pool in (app.renderers, searches):
             chores.callback(pool.close)
         connections = _max_connections()
-        guard = ConnectionGuard(app.settings, app.gate.underway, connections, app.log.failure)
+        guard = ConnectionGuard(app.settings, app.gate.connections, connections, app.log.failure)
         for background in (
             app.housekeeping,
+            app.gate.clock,
             *background_work(app, searches.run),
             *([guard] if sys.platform == "linux" else []),
         ):
@@ -97,36 +96,54 @@ def work(
         signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
         chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
-        HttpServer(app.settings.threads, connections).run(app, listener)
+        serve(app, listener, connections)
 
 
-class HttpServer(MPServer):
-    """A worker of Granian without its main process (decision 11).
+class Loop:
+    """What the HTTP server takes for an event loop: a callback runs at once, in the thread that has the result."""
 
-    It uses private names of Granian, so pyproject.toml pins the version.
+    def call_soon(self, callback: Callable[..., object], *arguments: object, context: object = None) -> None:  # noqa: ARG002
+        callback(*arguments)
+
+    call_soon_threadsafe = call_soon
+
+
+def serve(app: App, listener: socket.socket, connections: int) -> None:
+    """Serve with Granian, without its main process (decision 11) and without an event loop of Python, until SIGTERM.
+
+    Granian's threads call `App.take` with each request. It uses private names of Granian, so pyproject.toml pins the
+    version, and `tests/test_http_server.py` names them.
     """
+    configure_logging(LogLevels.error, LOGGING)
+    listener.setblocking(False)  # noqa: FBT003
+    granian: Any = _granian
+    holder = granian.SocketHolder(listener.fileno(), False, BACKLOG)  # noqa: FBT003
+    # Granian counts from the last response, so the time limit ends idle connections too.
+    http = HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD)
+    server = granian.RSGIWorker(
+        0,
+        (None, holder),
+        None,
+        threads=1,
+        blocking_threads=1,
+        py_threads=SERVER_THREADS,
+        py_threads_idle_timeout=THREAD_SECONDS,
+        backpressure=connections,
+        http1_opts=http,
+    )
+    ended, stopping, loop = threading.Event(), granian.WorkerSignal(), Loop()
 
-    def __init__(self, running: int, connections: int) -> None:
-        super().__init__(
-            "",
-            interface=Interfaces.WSGI,
-            runtime_mode=RuntimeModes.mt,
-            blocking_threads=thread_count(running),
-            blocking_threads_idle_timeout=THREAD_SECONDS,
-            http=HTTPModes.http1,
-            # Granian counts from the last response, so this ends idle connections too.
-            http1_settings=HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD),
-            backpressure=connections,
-            websockets=False,
-            log_level=LogLevels.error,
-            log_dictconfig=LOGGING,
-        )
+    def stop(*_: object) -> None:
+        app.ending.is_draining = True  # requests that wait for events are answered now
+        stopping.set()
 
-    def run(self, app: App, listener: socket.socket) -> None:
-        listener.setblocking(False)  # noqa: FBT003
-        self._shd: Any = SocketHolder(listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
-        self._sso = None
-        self._spawn_worker(0, self._spawn_wsgi_worker, lambda: app).inner.run()  # in this process: it is not started
+    signal.signal(signal.SIGTERM, stop)
+    stopping.add_cb(ended.set)
+    scheduler = granian.CallbackScheduler(loop, None, None, None, None)
+    scheduler._schedule_fn = app.take  # noqa: SLF001
+    server.serve_mtr(scheduler, loop, stopping)
+    while not ended.wait(WAKE_SECONDS):  # a signal handler runs in this thread, which must wake up for it
+        pass
 
 
 def end_with(main: int, seconds: float) -> None:

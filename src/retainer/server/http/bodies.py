@@ -1,0 +1,157 @@
+"""Bodies of requests: awaited without a thread, in places that accounts share (decision 27)."""
+
+from asyncio import CancelledError
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from retainer.errors import Refusal
+from retainer.fairness import FairSemaphore
+from retainer.kernel.http import MAX_BODY_BYTES, Request
+from retainer.server.http.exchange import Exchange, Pending
+from retainer.values.decoding import decoder
+
+BODY_SECONDS = 10
+"""From the arrival of a request to the end of its body."""
+BODIES, ANONYMOUS_BODIES = 256, 32
+"""Maximum number of awaited bodies, of accounts and of senders without one; also the MiB that they may take."""
+MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES
+RETRY = {"Retry-After": "5"}
+
+_decode_object = decoder(dict[str, msgspec.Raw])
+
+
+class Bodies:
+    """Receives the bodies of requests, and hands each request on; one that is refused then has its refusal."""
+
+    def __init__(self, pending: Pending, hand_on: Callable[[Exchange], object]) -> None:
+        self.pending, self.hand_on = pending, hand_on
+        self.of_accounts = FairSemaphore(BODIES, BODIES // 4, BODIES, self._refuse_place)
+        self.anonymous = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES, self._refuse_place)
+
+    def receive(self, exchange: Exchange) -> None:
+        exchange.places = self.of_accounts if isinstance(exchange.subject, int) else self.anonymous
+        self.pending.add(exchange, exchange.arrived + BODY_SECONDS, self._end_wait_for_place)
+        if exchange.places.enter(exchange.subject, exchange):
+            self._read(exchange)
+
+    def _end_wait_for_place(self, exchange: Exchange) -> None:
+        if exchange.places.leave(exchange.subject, exchange):
+            self._refuse_place(exchange)
+
+    def _refuse_place(self, exchange: Exchange) -> None:
+        self.pending.take(exchange)
+        message = "Too many requests wait for their bodies. Send each body without pauses, and try again."
+        self._hand_on(exchange, Refusal("unavailable", message, headers=RETRY))
+
+    def _read(self, exchange: Exchange) -> None:
+        """Begin to read a body that has its place.
+
+        The rest of a body that is too large is received too, and discarded: closing a connection with unread data
+        resets it, and a client or a proxy that is still sending would lose the response.
+        """
+        self.pending.add(exchange, exchange.arrived + BODY_SECONDS, self._end_late)
+        length = length_of(exchange.request)
+        if length > MAX_BODY_BYTES and exchange.request.header("EXPECT"):  # it asks before it sends (RFC 9110, 10.1.1)
+            self._end(exchange)
+        elif 0 < length <= MAX_BODY_BYTES:
+            self._await(exchange, exchange.client(), self._take_all)
+        else:
+            exchange.client.__aiter__()
+            self._read_chunk(exchange)
+
+    def _read_chunk(self, exchange: Exchange) -> None:
+        self._await(exchange, exchange.client.__anext__(), self._take_chunk)
+
+    @staticmethod
+    def _await(exchange: Exchange, coming: Any, take: Callable[[Exchange, Any], object]) -> None:
+        exchange.coming = coming
+        coming.add_done_callback(partial(take, exchange))
+
+    def _take_all(self, exchange: Exchange, received: Any) -> None:
+        exchange.body.append(_bytes_of(received))
+        self._end(exchange)
+
+    def _take_chunk(self, exchange: Exchange, received: Any) -> None:
+        chunk = _bytes_of(received)
+        if exchange not in self.pending:  # it came too late
+            return
+        exchange.size += len(chunk)
+        is_too_large = exchange.size > MAX_BODY_BYTES
+        if is_too_large:
+            exchange.body.clear()
+        else:
+            exchange.body.append(chunk)
+        is_unwanted = is_too_large and exchange.request.header("EXPECT")
+        if chunk and exchange.size <= MAX_DISCARDED_BYTES and not is_unwanted:
+            self._read_chunk(exchange)
+        else:
+            self._end(exchange)
+
+    def _end(self, exchange: Exchange) -> None:
+        if self.pending.take(exchange):
+            self._judge(exchange)
+
+    def _end_late(self, exchange: Exchange) -> None:
+        exchange.coming.cancel()  # or the server would go on receiving it
+        self._judge(exchange)
+
+    def _judge(self, exchange: Exchange) -> None:
+        """Hand a request on, of whose body nothing more is read; with a refusal unless it is whole."""
+        exchange.coming = None
+        request = exchange.request
+        request.body = b"".join(exchange.body)
+        exchange.body.clear()
+        if max(exchange.size, length_of(request)) > MAX_BODY_BYTES:
+            message = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
+            self._leave_place(exchange, Refusal("body_too_large", message))
+            return
+        request.has_body = False
+        self._leave_place(exchange, None if is_whole(request) else incomplete(request))
+
+    def _leave_place(self, exchange: Exchange, refusal: Refusal | None) -> None:
+        following = exchange.places.release(exchange.subject)
+        if following is not None:
+            self._read(following)
+        self._hand_on(exchange, refusal)
+
+    def _hand_on(self, exchange: Exchange, refusal: Refusal | None) -> None:
+        exchange.request.refusal = refusal
+        self.hand_on(exchange)
+
+
+def _bytes_of(received: Any) -> bytes:
+    try:
+        return bytes(received.result())
+    except (Exception, CancelledError):  # noqa: BLE001  # the connection broke: a body with a length is not whole then
+        return b""
+
+
+def length_of(request: Request) -> int:
+    return int(request.environ.get("CONTENT_LENGTH") or 0)
+
+
+def incomplete(request: Request) -> Refusal:
+    message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
+    if "CONTENT_LENGTH" not in request.environ:
+        message = (
+            "The body has no Content-Length and is not a JSON object, so its end may be missing. "
+            "Send it with a Content-Length."
+        )
+    return Refusal("bad_request", message, headers={"connection": "close"})  # where the rest may still arrive
+
+
+def is_whole(request: Request) -> bool:
+    """Return whether a body is complete, because Granian takes a broken connection for its end.
+
+    A chunked body has no length to compare: it is complete if it is a JSON object.
+    """
+    if request.environ.get("CONTENT_LENGTH"):
+        return len(request.body) == length_of(request)
+    try:
+        _decode_object(request.body)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
