@@ -1,18 +1,26 @@
 """`retainer export`: everything of one account, in files."""
 
+import base64
 import csv
+import hashlib
 import json
 
 from testing.process import command, tell, with_database
 
-from retainer.cli.exports import kinds, write
+from retainer.app import ROUTES
+from retainer.exchange.export import export, kinds_of
 from tests.databases import each_database
 
 
 def exported(api, folder, *formats):
     folder.mkdir()
     with api.operating() as tx:
-        return write(tx, folder, list(formats))
+        tx.snapshot()
+        return export(tx, folder, ROUTES, list(formats))
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @each_database
@@ -30,18 +38,19 @@ def test_an_export_has_each_record_as_the_api_returns_it(api, other_tenant, tmp_
     api.make(f"/tickets/{api.make('/tickets', client_id=client)['id']}/replies", body="On it")
     other_tenant.make("/clients", name="Secret")
 
-    counts = exported(api, tmp_path / "files", "csv", "json")
-    found = {path.name: path.read_text("utf-8-sig") for path in (tmp_path / "files").iterdir()}
-    assert found.keys() == {"account.json"} | {f"{name}.{end}" for name in kinds() for end in ("csv", "json")}
+    counts = exported(api, tmp_path / "files", "csv", "json").records
+    found = {path.name: path.read_text("utf-8-sig") for path in (tmp_path / "files").iterdir() if path.is_file()}
+    named = {f"{name}.{end}" for name in kinds_of(ROUTES) for end in ("csv", "jsonl")}
+    assert found.keys() == {"account.json", "manifest.json"} | named
     assert "Secret" not in "".join(found.values())
     for name in ("clients", "projects", "time_entries", "invoices", "tickets", "users"):
-        records = json.loads(found[f"{name}.json"])
+        records = lines_of(tmp_path / "files" / f"{name}.jsonl")
         path = f"/{name.replace('_', '-')}"
         assert records == [api.get(f"{path}/{each['id']}").data for each in records], name
         assert len(records) == counts[name] == api.get(path).json["meta"]["total"]
-    assert [each["amount"] for each in json.loads(found["payments.json"])] == ["20.00"]
-    assert [each["name"] for each in json.loads(found["milestones.json"])] == ["Launch"]
-    assert [each["body"] for each in json.loads(found["ticket_replies.json"])] == ["On it"]
+    assert [each["amount"] for each in lines_of(tmp_path / "files" / "payments.jsonl")] == ["20.00"]
+    assert [each["name"] for each in lines_of(tmp_path / "files" / "milestones.jsonl")] == ["Launch"]
+    assert [each["body"] for each in lines_of(tmp_path / "files" / "ticket_replies.jsonl")] == ["On it"]
 
     (row,) = csv.DictReader(found["invoices.csv"].splitlines())
     assert (row["total"], row["amount_paid"]) == (str(api.get(f"/invoices/{invoice}").data["total"]), "20.00")
@@ -53,7 +62,47 @@ def test_more_records_than_are_read_at_once_are_all_in_the_files(api, tmp_path, 
     monkeypatch.setattr("retainer.store.streams.RECORDS", 3)
     ids = [api.make("/tags", name=f"Tag {number}")["id"] for number in range(7)]
     exported(api, tmp_path / "files", "json")
-    assert [each["id"] for each in json.loads((tmp_path / "files" / "tags.json").read_text())] == ids
+    assert [each["id"] for each in lines_of(tmp_path / "files" / "tags.jsonl")] == ids
+
+
+@each_database
+def test_documents_and_files_are_exported_as_the_api_returns_them(api, other_tenant, tmp_path):
+    lines = [{"description": "Work", "unit_price": "99"}]
+    invoice = api.make("/invoices", status="sent", lines=lines)
+    api.make("/invoices", lines=lines)
+    quote = api.make("/quotes", status="sent", lines=lines)
+    content = bytes(range(256)) * 300
+    named = {"record": "invoice", "record_id": invoice["id"], "name": "../Auftrag ä.pdf"}
+    file = api.create("/files", **named, content=base64.b64encode(content).decode()).data
+    secret = other_tenant.create("/files", name="secret.pdf").data
+    folder = tmp_path / "files"
+    done = exported(api, folder, "json")
+    drawn = {path.relative_to(folder / "documents").as_posix(): path for path in folder.glob("documents/*/*")}
+    pdf = f"invoices/{invoice['id']}-{invoice['number']}.pdf"
+    assert drawn.keys() == {pdf, f"quotes/{quote['id']}-{quote['number']}.pdf"}
+    of_api = api.call("GET", f"/invoices/{invoice['id']}", headers={"Accept": "application/pdf"})
+    assert drawn[pdf].read_bytes() == of_api.body
+    assert [(each["record"], each["form"]) for each in done.left_out] == [(f"invoice {invoice['id']}", "xml")]
+    assert "There is no e-invoice." in done.left_out[0]["reason"]
+    (stored,) = (folder / "files").iterdir()
+    assert (stored.name, stored.read_bytes()) == (f"{file['id']}-Auftrag-.pdf", content)
+    assert secret["sha256"] not in (folder / "files.jsonl").read_text()
+
+
+def test_the_manifest_counts_describes_and_proves_what_there_is(api, tmp_path):
+    api.make("/clients")
+    api.make("/files")
+    done = exported(api, tmp_path / "files", "csv", "json")
+    manifest = json.loads((tmp_path / "files" / "manifest.json").read_text("utf-8"))
+    written = {path for path in (tmp_path / "files").rglob("*") if path.is_file() and path.name != "manifest.json"}
+    assert {tmp_path / "files" / each["path"] for each in manifest["files"]} == written
+    for each in manifest["files"]:
+        content = (tmp_path / "files" / each["path"]).read_bytes()
+        assert (each["size"], each["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
+    assert manifest["records"] == done.records == {**done.records, "clients": 2, "files": 1}
+    (client, _) = lines_of(tmp_path / "files" / "clients.jsonl")
+    assert manifest["columns"]["clients"].keys() == client.keys()
+    assert "".join(manifest["columns"]["clients"].values()) != ""
 
 
 def test_the_command_writes_a_new_private_folder_or_nothing(tmp_path):
@@ -65,7 +114,7 @@ def test_the_command_writes_a_new_private_folder_or_nothing(tmp_path):
     )
     target = tmp_path / "files" / "north"
     told = tell(database, "export", made["account_id"], target)
-    assert (told["folder"], told["files"]["users"]) == (str(target), 1)
+    assert (told["folder"], told["files"]["users"], told["documents"]) == (str(target), 1, 0)
     assert json.loads((target / "account.json").read_text("utf-8"))["name"] == "North"
     assert {path.stat().st_mode & 0o077 for path in (target, *target.iterdir())} == {0}
     again = command(database, "export", made["account_id"], target)

@@ -43,6 +43,7 @@ LAYERS = (
     "backup",
     "doctor",
     "transfer",
+    "exchange",
     "traffic",
     "server",
     "server/http",

@@ -1,0 +1,1 @@
+"""Exchange: everything of an account as files that other programs read."""
