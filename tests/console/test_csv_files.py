@@ -5,8 +5,10 @@ import io
 from decimal import Decimal
 
 import pytest
+import time_machine
 
-from retainer.web.csv_files import csv_text
+from retainer.console.spreadsheets import dialect_of
+from retainer.web.csv_files import Dialect, csv_text
 from retainer.web.pages import csv_response
 
 
@@ -51,3 +53,55 @@ def test_a_file_is_a_download_that_no_browser_renders():
     assert headers["content-disposition"] == 'attachment; filename="revenue.csv"'
     assert headers["cache-control"] == "no-store"
     assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize(
+    ("country", "language", "expected"),
+    [
+        ("DE", "en", Dialect(";", ",")),
+        ("PL", "en", Dialect(";", ",")),
+        (None, "de", Dialect(";", ",")),
+        ("CH", "de", Dialect(";", ".")),
+        ("GB", "de", Dialect(",", ".")),
+        (None, "en", Dialect(",", ".")),
+    ],
+)
+def test_the_dialect_is_that_of_the_country_or_else_of_the_language(api, country, language, expected):
+    api.set_account({"country": country, "document_language": language})
+    with api.operating() as tx:
+        assert dialect_of(tx) == expected
+
+
+def test_numbers_with_a_decimal_comma_stay_numbers_and_formulas_do_not():
+    rows = [["Optik; Weiß", -5, Decimal("-1250.50"), None, "-5,00"]]
+    assert csv_text(["Client", "Days", "Amount", "", "Note"], rows, Dialect(";", ",")) == (
+        '\ufeffClient;Days;Amount;;Note\r\n"Optik; Weiß";-5;-1250,50;;\'-5,00\r\n'
+    )
+
+
+def test_the_file_for_people_has_words_hours_local_times_and_names(api, visitor):
+    api.set_account({"country": "DE"})
+    client = api.make("/clients", name="Optik", country="DE", hourly_rate="80.50")["id"]
+    with time_machine.travel("2026-11-28T23:30:00Z", tick=False):
+        api.make("/time-entries", client_id=client, duration_minutes=100, date="2026-11-28")
+    page = visitor.get("/console/records/time-entries")
+    (link,) = [each for each in page.links if "/spreadsheet" in each]
+    file = visitor.get(link)
+    assert file.headers["content-disposition"].startswith('attachment; filename="time-entries-table-')
+    (row,) = csv.DictReader(io.StringIO(file.html.removeprefix("\ufeff"), newline=""), delimiter=";")
+    wanted = {"Client": "Optik", "Amount": "134,17", "Billable": "Yes", "Created": "2026-11-29 00:30"}
+    assert wanted == {name: row[name] for name in wanted}, row
+    assert [row[name] for name in row if name.endswith(" (h)")] == ["1,6667"]
+    assert not {"id", "ID", "client_id"} & row.keys()
+    assert "client_id" in visitor.get(link.replace("/spreadsheet", "/csv")).html
+
+
+def test_the_tax_report_is_a_file_for_spreadsheets_of_the_country(api, visitor):
+    api.set_account({"country": "DE"})
+    client = api.make("/clients", currency="EUR")["id"]
+    lines = [{"description": "Design", "unit_price": "100", "tax_rate": "19"}]
+    api.make("/invoices", client_id=client, status="sent", issue_date="2026-02-01", lines=lines)
+    text = visitor.get("/console/reports/tax/csv?from=2026-02-01&to=2026-02-28&currency=EUR").html
+    rows = [*csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=";")]
+    assert rows[1][:3] == ["Invoices and credit notes by rate", "19%", "1"]
+    assert {"100,00", "19,00"} <= {*rows[1]}

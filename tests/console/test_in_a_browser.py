@@ -37,7 +37,7 @@ from tests.factories import ApiClient
 from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 
 pytestmark = only_sqlite
-NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/preview", "/search/results")
+NO_PAGES = ("/csv", "/spreadsheet", "/first-call", "/image", "/overview-money", "/pdf", "/preview", "/search/results")
 """The ends of paths that answer JSON, an image, CSV, PDF or a part of a page."""
 A4 = 718
 """The width of a sheet between its margins, in pixels."""

@@ -18,7 +18,7 @@ from retainer.console import names
 from retainer.console.catalogue import LISTS as NAMES
 from retainer.console.catalogue import Catalogue
 from retainer.console.displays import DISPLAYS
-from retainer.console.pages import list_pages
+from retainer.console.pages import list_files, list_pages
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
@@ -308,7 +308,8 @@ def test_a_file_runs_no_formula_and_says_how_many_records_it_has(api, visitor, m
     file = visitor.get("/console/records/clients/csv?sort=id")
     assert [row["name"] for row in file_of(file)] == ['\'=HYPERLINK("https://evil.example")', "Optik"]
     assert "first" not in file.headers["content-disposition"]
-    monkeypatch.setattr(list_pages, "MAX_ROWS", 1)
+    for module in (list_pages, list_files):
+        monkeypatch.setattr(module, "MAX_ROWS", 1)
     file = visitor.get("/console/records/clients/csv")
     assert len(file_of(file)) == 1
     assert "-first-1.csv" in file.headers["content-disposition"]

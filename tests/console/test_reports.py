@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -66,11 +67,15 @@ def agency(api: ApiClient) -> dict[str, Any]:
 
 
 def read_csv(visitor: Visitor, report: str, query: str = YEAR, table: str = "") -> list[dict[str, str]]:
-    """Return the rows of a report's file, of one of its tables if a title is given."""
+    """Return the rows of a report's file, of one of its tables if a title is given; with decimal points."""
     page = visitor.get(f"/console/reports/{report}/csv?{query}")
     assert page.status == 200, page.text
     assert page.headers["content-type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(page.html.removeprefix("\ufeff"), newline="")))
+    text = page.html.removeprefix("\ufeff")
+    is_comma = ";" in text.partition("\n")[0]
+    rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=";" if is_comma else ","))
+    if is_comma:
+        rows = [{name: re.sub(r"^(-?\d+),(\d+)$", r"\1.\2", each) for name, each in row.items()} for row in rows]
     return [row for row in rows if not table or row["Table"] == table]
 
 

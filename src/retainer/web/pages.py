@@ -14,7 +14,7 @@ import retainer
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import etag
 from retainer.kernel.http import Request, Response
-from retainer.web.csv_files import Cell, csv_text
+from retainer.web.csv_files import PROGRAMS, Cell, Dialect, csv_text
 
 PACKAGE = Path(retainer.__file__).parent
 ASSETS = "/assets/"
@@ -102,11 +102,15 @@ def document(request: Request, content_type: str, body: bytes, *headers: tuple[s
 
 
 def csv_response(
-    name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *headers: tuple[str, str]
+    name: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *headers: tuple[str, str],
+    dialect: Dialect = PROGRAMS,
 ) -> Response:
     """Return rows as a download; `name` is that of the file, in ASCII and without its extension."""
     disposition = ("content-disposition", f'attachment; filename="{name}.csv"')
-    body = csv_text(header, rows).encode()
+    body = csv_text(header, rows, dialect).encode()
     return Response(200, [("content-type", "text/csv; charset=utf-8"), disposition, *protection(), *headers], body)
 
 

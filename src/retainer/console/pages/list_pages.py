@@ -1,24 +1,21 @@
 """The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-import msgspec
 from sqlalchemy import Table
 
 from retainer.console import words
-from retainer.console.catalogue import Kind, plain
+from retainer.console.catalogue import Kind
 from retainer.console.displays import display_for
 from retainer.console.editing.filters import Filters, filter_control, place_of
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
-from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.shapes import shapes_of
+from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
-from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
+from retainer.errors import FieldErrors, InvalidValue, Refusal
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
 from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
@@ -27,9 +24,6 @@ from retainer.store.constraints import references
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.records import WRITE_ONLY, Record
-from retainer.web.csv_files import Cell
-from retainer.web.pages import csv_response
 
 MAX_ROWS = 10_000
 """Records in a file; the page says so, and the name of the file does."""
@@ -102,18 +96,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
     )
-
-
-def download(tx: Tx, context: PageContext) -> Reply:
-    """Return the first MAX_ROWS records of a filtered list as a CSV file. Raises `not_found`, `validation_failed`."""
-    kind, _ = find(context)
-    asked = read_asked(context, kind)
-    if asked is None:
-        raise invalid(context.query.errors)
-    listed = kind.load(tx, asked.filters, Page(1, MAX_ROWS, asked.page.sort, "", ""))
-    header, rows = build_table(tx, kind, listed.data)
-    part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
-    return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
 
 
 def read_asked(context: PageContext, kind: Kind) -> Asked | None:
@@ -209,27 +191,3 @@ def foot_of(tx: Tx, table: Table, display: Display, rows: list[Row], total: int)
             links = [Link(text, "") for text in texts]
             found[fields.index(each.field)] = Value("amounts", links=links, detail=label)
     return found
-
-
-def build_table(tx: Tx, kind: Kind, records: Sequence[Record]) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
-    """Return the header and the rows of a file: a column for each field with a single value that the role sees.
-
-    After an id of another record comes a column with its name: `client_id`, `client`.
-    """
-    columns, shapes, targets = dict[str, list[Cell]](), shapes_of(kind.record), references(kind.table, kind.record)
-    fields = [field for field in msgspec.structs.fields(kind.record) if field.name not in kind.left_out]
-    answered = [field.name for field in fields if field.default is not WRITE_ONLY]
-    for field in (name for name in answered if shapes[name] not in {"", "list"}):
-        values = [getattr(record, field) for record in records]
-        columns[field] = [cell_of(value) for value in values]
-        if field in targets:
-            names = load_names(tx, targets[field], {value for value in values if value is not None})
-            columns[field.removesuffix("_id")] = [plain(names[value]) if value in names else None for value in values]
-    return list(columns), zip(*columns.values(), strict=True)
-
-
-def cell_of(value: bool | float | Cell) -> Cell:  # noqa: FBT001
-    """Return a value as it is in JSON: `true`, `12.50`, `2026-11-24`."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return Decimal(str(value)) if isinstance(value, float) else value

@@ -14,6 +14,7 @@ from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
 from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
 from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, fact, unit_of, value_of
+from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
@@ -230,4 +231,4 @@ def download(tx: Tx, context: PageContext) -> Reply:
     if context.query.errors:
         raise invalid(context.query.errors)
     file = f"{name}-{report.controls.period.first}-to-{report.controls.period.to}"
-    return csv_response(file, *report.csv(), NO_STORE)
+    return csv_response(file, *report.csv(), NO_STORE, dialect=dialect_of(tx))
