@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from retainer.console import words
 from retainer.console.charts import Series, compact, draw, scale_of, status_chart
 from retainer.traffic.counts import Counts
 
@@ -36,7 +37,7 @@ def test_bars_stand_beside_each_other_within_their_group_and_fall_below_zero():
     assert now.height == 2 * before.height
     assert second.boxes[0].y == base
     assert second.boxes[0].height == now.height
-    assert (first.description, second.description) == ("Now 50, Before 25", "Now -50")
+    assert (first.description, second.description) == ("Now 50, Before 25", f"Now {words.MINUS}50")
     (large,), (small,) = (
         group.boxes
         for group in draw(
@@ -66,7 +67,7 @@ def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():
     chart = draw("Profit", "money", ["Website", "Shop", "Blog"], series, rows, "Target")
     below, above = chart.groups[0].boxes[0], chart.groups[1].boxes[0]
     assert [(text, at) for at, text in chart.ticks] == [
-        ("-20", 0),
+        (f"{words.MINUS}20", 0),
         ("0", 20),
         ("20", 40),
         ("40", 60),
@@ -118,7 +119,12 @@ def test_a_chart_without_subjects_has_no_rows():
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [("0", "money", "0"), ("12500", "money", "12.5k"), ("-3000000.00", "money", "-3M"), ("80.00", "percent", "80%")],
+    [
+        ("0", "money", "0"),
+        ("12500", "money", "12.5k"),
+        ("-3000000.00", "money", f"{words.MINUS}3M"),
+        ("80.00", "percent", "80%"),
+    ],
 )
 def test_labels_of_an_axis_are_short(value, unit, text):
     assert compact(Decimal(value), unit) == text

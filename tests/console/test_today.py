@@ -187,7 +187,7 @@ def test_the_most_urgent_come_first(api, visitor):
     busy(api)
     more_than_fits(api)
     shown = cards(visitor.get("/console"))
-    used = [int(percent) for percent in re.findall(r"(\d+)%", shown["Over 80% of budget"])]
+    used = [int(percent.replace(",", "")) for percent in re.findall(r"([\d,]+)%", shown["Over 80% of budget"])]
     assert used == sorted(used, reverse=True)
     assert used[0] == 6000
     assert re.findall(r"[A-Z]{3}(?= )", shown["Unbilled work until today"])[:5] == [

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from retainer.console import words
+from retainer.console.labels import in_words
 from retainer.identity.keys.keys import SCOPES
 
 NOW = "2026-03-10T12:00:00.000000Z"
@@ -60,3 +61,34 @@ def test_an_amount_has_its_currency_and_a_minus_as_wide_as_a_digit(amount, curre
 )
 def test_scopes_are_described_in_sentences(scopes, text):
     assert words.scopes_in_words(scopes) == text
+
+
+def test_numbers_have_the_form_of_the_language_of_the_account(api, person):
+    visitor, client = person("admin"), api.make("/clients", name="Nordwind")["id"]
+    line = {"description": "Design", "quantity": "89.0167", "unit": "hour", "unit_price": "1234.50", "tax_rate": "19"}
+    invoice = api.make("/invoices", client_id=client, lines=[line], status="sent")
+    path = f"/console/records/invoices/{invoice['id']}"
+    due = Decimal(invoice["total"])
+    for language, form in (("en", str), ("de", lambda text: text.translate(words.SWAPPED))):
+        api.set_account({"document_language": language})
+        page = visitor.get(path)
+        for shown in (form(f"{due:,f}") + " EUR", form("89.0167"), form("1,234.50")):
+            assert shown in page.text, (language, shown)
+        payment = visitor.get(f"{path}/payment")
+        assert f'value="{form(invoice["total"])}"' in payment.html
+        assert f"{form(f'{due:,f}')} EUR is due." in payment.text
+        for below in ("/records/invoices", "", "/reports/overview"):
+            assert form(f"{due:,f}") in visitor.get(f"/console{below}").text, (language, below)
+        sent = {"amount": form("200000.50"), "paid_date": invoice["issue_date"], "method": "cash"}
+        refused = visitor.submit(f"{path}/payment", **sent)
+        assert form(f"{Decimal('200000.50') - due:,f}") in refused.text
+
+
+def test_sentences_of_the_api_have_numbers_in_the_form_of_the_language():
+    sentence = "Must be at most 1234.50 EUR; this is -2000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
+    english = "Must be at most 1,234.50 EUR; this is -2,000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
+    assert in_words(sentence, ()) == english
+    former = words.LANGUAGE.set("de")
+    german = "Must be at most 1.234,50 EUR; this is -2.000,00 EUR at 19,5%, of version 5.9.1 at 10.0.0.1."
+    assert in_words(sentence, ()) == german
+    words.LANGUAGE.reset(former)

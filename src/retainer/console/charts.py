@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 from retainer.console import words
 from retainer.store.tx import Tx
 from retainer.traffic.counts import Counts, Period, by_day, by_hour, last_hours
-from retainer.values.exact import decimal_text
 
 Pattern = Literal["solid", "striped", "outlined", "good", "warn", "limited", "bad", "line", "dashed", "target"]
 """How a series is drawn: bars filled, striped, outlined or in a colour; lines solid, dashed, or dotted without points.
@@ -188,17 +187,18 @@ def scale_of(values: Sequence[Decimal], *, is_whole: bool = False) -> Scale:
 
 def description_of(series: list[Series], index: int, unit: Unit) -> str:
     values = [(each.name, each.values[index]) for each in series]
-    return ", ".join(f"{name} {value:,f}{SUFFIXES[unit]}" for name, value in values if value is not None) or "nothing"
+    texts = [f"{name} {words.number(value)}{SUFFIXES[unit]}" for name, value in values if value is not None]
+    return ", ".join(texts) or "nothing"
 
 
 def compact(value: Decimal, unit: Unit) -> str:
     """Return a value of an axis: `12k`, `1.5M`, `80%`."""
     if unit == "percent":
-        return f"{decimal_text(value)}%"
+        return f"{words.number(value.normalize())}%"
     for digits, suffix in ((9, "B"), (6, "M"), (3, "k")):
         if abs(value) >= Decimal(10) ** digits:
-            return f"{decimal_text(value.scaleb(-digits))}{suffix}"
-    return decimal_text(value)
+            return f"{words.number(value.scaleb(-digits).normalize())}{suffix}"
+    return words.number(value.normalize())
 
 
 class RequestChart(NamedTuple):

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Collection
-from decimal import Decimal
 
 from sqlalchemy import Table
 
-from retainer.console.words import short_day
+from retainer.console.words import number, short_day
 
 LABELS = {
     "address_line1": "Address line 1",
@@ -146,7 +145,8 @@ REWORDED = (
     (re.compile(r"\btaken by ([a-z ]{1,30}) [0-9]+\b"), r"taken by another \1"),
 )
 """Terms of the API, and what people read instead."""
-AMOUNT = re.compile(r"\b[0-9]{4,}(\.[0-9]+)?(?= [A-Z]{3}\b)")
+AMOUNT = re.compile(r"(?<![\w.,])[0-9]+(?:\.[0-9]+)?(?= [A-Z]{3}\b)|(?<![\w.,:/-])[0-9]+\.[0-9]+(?![\w.,]*[\w])")
+"""An amount with its currency, or a number with decimals; no version, host or address."""
 CHOICES = re.compile(r"(?<=one of: )[a-z_0-9, ]+")
 VALID = re.compile(r" Valid are: .*")
 RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
@@ -190,4 +190,4 @@ def in_words(sentence: str, names: Collection[str]) -> str:
     sentence = VALID.sub("", sentence).replace("Unknown parameter", "Unknown filter")
     sentence = CHOICES.sub(lambda found: ", ".join(map(word_of, found[0].split(", "))), sentence)
     sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", NAME.sub(word, sentence))
-    return DAY.sub(day, AMOUNT.sub(lambda found: f"{Decimal(found[0]):,f}", sentence))
+    return DAY.sub(day, AMOUNT.sub(lambda found: number(found[0]), sentence))

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
-from retainer.console import forms
+from retainer.console import forms, words
 from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, Rehearsed, Reply, View, redirect_response
@@ -71,6 +71,7 @@ class Console:
         context = PageContext(
             request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart
         )
+        former = words.LANGUAGE.set("en")
         try:
             return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
@@ -78,6 +79,8 @@ class Console:
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
             problem = _problem(context, refusal.status, sentence.replace(THE_OPERATOR, context.operator), refusal.code)
             return context.respond(_with_headers(problem, refusal))
+        finally:
+            words.LANGUAGE.reset(former)
 
     def _answer(self, context: PageContext) -> Reply:
         request = context.request
@@ -130,6 +133,7 @@ class Console:
         context.signed_in = None if token is None else sessions.person_of(self.store, token, request.shown_address)
         if context.signed_in is not None:
             person = context.signed_in
+            words.LANGUAGE.set(person.language)
             request.account_id, context.catalogue = person.account_id, self.catalogues[person.role]
             self.note_use(person.account_id, person.session_id or 0, request.shown_address)
         return token

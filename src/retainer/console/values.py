@@ -209,18 +209,13 @@ class Values:
         return Link(text, "") if text and text != str(getattr(record, column.field)) else None
 
 
-def percent_text(value: object) -> str:
-    text = f"{Decimal(str(value)):,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 NUMBERS: dict[str, Callable[[Any], str]] = {
-    "whole": lambda value: f"{value:,}",
-    "number": lambda value: f"{value.normalize():,f}".replace("-", words.MINUS),
-    "percent": lambda value: f"{percent_text(value)}%",
-    "uptime": lambda value: f"{Decimal(str(value)).quantize(Decimal('0.1'), ROUND_DOWN)}%",
+    "whole": words.number,
+    "number": lambda value: words.number(value.normalize()),
+    "percent": words.percent,
+    "uptime": lambda value: words.percent(Decimal(str(value)).quantize(Decimal("0.1"), ROUND_DOWN), 1),
     "minutes": lambda value: f"{words.hours(value)} h",
-    "milliseconds": lambda value: f"{value:,} ms",
+    "milliseconds": lambda value: f"{words.number(value)} ms",
     "seconds": lambda value: words.count(value, "second") if value % 60 else words.count(value // 60, "minute"),
     "days": lambda value: words.count(value, "day"),
 }
@@ -262,7 +257,7 @@ def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:
     percent = int(exact)
     tone = "bad" if percent > FULL else "warn" if percent >= NEAR else "good"
     is_over = getattr(record, "completed_at", None) is not None
-    return Value("share", f"{exact:.1f}%", tone="" if is_over else tone, share=min(percent, FULL))
+    return Value("share", words.percent(exact, 1), tone="" if is_over else tone, share=min(percent, FULL))
 
 
 def _text(_: Values, __: msgspec.Struct, ___: str, value: str) -> Value:

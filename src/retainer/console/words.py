@@ -1,6 +1,7 @@
 """Words: instants, counts and scopes as people read them."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from zoneinfo import ZoneInfo
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 from retainer.values.exact import as_instant, day_after
 
+LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
+"""The language of the account whose page is shown: its numbers have the form in which its people type them."""
+SWAPPED = str.maketrans(",.", ".,")
 MINUS = "\u2212"
 JUST_NOW_SECONDS = 10
 HOUR, DAY, MONTH, YEAR = 3600, 86400, 2629800, 31557600
@@ -56,9 +60,27 @@ def span(start: str, end: str) -> str:
     return "a moment" if text == "just now" else text
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
+def number(value: int | Decimal | str) -> str:
+    """Return a number in the form of the language: `1,204.50`, German `1.204,50`."""
+    text = f"{value:,}" if isinstance(value, int) else f"{Decimal(value):,f}"
+    return (text.translate(SWAPPED) if LANGUAGE.get() == "de" else text).replace("-", MINUS)
+
+
+def percent(value: float | Decimal | str, places: int | None = None) -> str:
+    """Return a share in percent: `19%`, `81.5%`; with a number of `places` rounded half to even, else exactly."""
+    exact = Decimal(str(value))
+    if places is None:
+        exact = exact.normalize() if exact % 1 else exact.quantize(Decimal(1))
+    return f"{number(exact if places is None else exact.quantize(Decimal(1).scaleb(-places)))}%"
+
+
+def milliseconds(microseconds: int) -> str:
+    return f"{number(Decimal(microseconds // 100).scaleb(-1))} ms"
+
+
+def count(size: int, noun: str, plural: str = "") -> str:
     """Return a number of things: `1 key`, `1,200 requests`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return f"{number(size)} {noun if size == 1 else plural or noun + 's'}"
 
 
 def host(url: str) -> str:
@@ -67,13 +89,13 @@ def host(url: str) -> str:
 
 def money(amount: Decimal, currency: str) -> str:
     """Return an amount with its currency: `1,190.00 EUR`; the amount alone if the currency is empty."""
-    return f"{amount:,f} {currency}".rstrip().replace("-", MINUS)
+    return f"{number(amount)} {currency}".rstrip()
 
 
 def hours(minutes: int) -> str:
     """Return minutes as hours: `1,204:30`."""
     whole, rest = divmod(abs(minutes), 60)
-    return f"{MINUS if minutes < 0 else ''}{whole:,}:{rest:02}"
+    return f"{MINUS if minutes < 0 else ''}{number(whole)}:{rest:02}"
 
 
 def short_day(day: str) -> str:

@@ -19,7 +19,7 @@ from retainer.console.names import title_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
 from retainer.console.values import Values
-from retainer.console.words import hours, money
+from retainer.console.words import hours, money, number
 from retainer.crm.clients import Client
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, Unreadable
@@ -28,7 +28,6 @@ from retainer.identity.audit import Target
 from retainer.schema import billing
 from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
-from retainer.values.exact import decimal_text
 from retainer.values.reading import REQUIRED
 from retainer.work.project_types import Project
 
@@ -176,5 +175,6 @@ def creditable_lines(invoice: Invoice) -> Iterator[Field]:
         if quantity:
             amount = line.amount - sum((part.amount for part in parts), Decimal(0))
             unit = f" {unit_text(line.unit, quantity, 'en')}" if line.unit else ""
-            hint = f"Quantity, of {decimal_text(quantity)}{unit} left ({money(amount, line.currency)} before tax)."
+            left = f"{number(quantity.normalize())}{unit} left ({money(amount, line.currency)} before tax)"
+            hint = f"Quantity, of {left}."
             yield Field(f"{LINE}{line.id}", line.description, Number(), hint)

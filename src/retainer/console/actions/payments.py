@@ -19,10 +19,9 @@ from retainer.console.editing.sheet import Sheet
 from retainer.console.page_context import PageContext
 from retainer.console.typed import number_text
 from retainer.console.values import NUMBERS, Values
-from retainer.console.words import money, short_day
+from retainer.console.words import LANGUAGE, money, short_day
 from retainer.documents.facts import EarlyPayment, early_payment
 from retainer.errors import FieldErrors, invalid
-from retainer.identity import accounts
 from retainer.schema import billing
 from retainer.schema.billing import has_refund_due, invoices
 from retainer.store.tx import Tx
@@ -122,7 +121,7 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         return AMOUNT._replace(hint="", is_required=True), day, *OTHERS
 
     def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
-        amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)
+        amount = number_text(getattr(record, self.due), LANGUAGE.get(), is_money=True)
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
     def build_body(self, record: Invoice, values: dict[str, Any], _errors: FieldErrors) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def address(party: Issuer | Customer) -> str:
 
 def sums_of(record: Printable, others: Sums) -> list[tuple[str, str]]:
     taxes = [
-        (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {tax.taxable_amount:,f}", tax.tax_amount)
+        (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {words.number(tax.taxable_amount)}", tax.tax_amount)
         for tax in record.tax_breakdown
     ]
     sums = [("Subtotal", record.subtotal), *taxes, ("Total", record.total), *others]

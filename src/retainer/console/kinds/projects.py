@@ -83,8 +83,8 @@ def next_invoice(page: RecordPage[Project]) -> TableBlock:
     for row in load_preview(page.tx, page.own.id).rows:
         parts = (
             ("Time", f"{words.hours(row.time.minutes)} h", row.time.amount),
-            ("Expenses", f"{row.expenses.count:,}", row.expenses.amount),
-            ("Milestones", f"{row.milestones.count:,}", row.milestones.amount),
+            ("Expenses", words.number(row.expenses.count), row.expenses.amount),
+            ("Milestones", words.number(row.milestones.count), row.milestones.amount),
             ("Retainer", words.count(len(row.fees.months), "month"), row.fees.amount),
         )
         rows += [(name, size, words.money(amount, row.currency)) for name, size, amount in parts if amount]
@@ -99,7 +99,7 @@ def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
     for status in get_args(unwrapped(Status)[0]):
         if status in found:
             size, estimated = found[status]
-            link = page.link(f"{size:,}", "tasks", project_id=f"{page.own.id}", status=status)
+            link = page.link(words.number(size), "tasks", project_id=f"{page.own.id}", status=status)
             rows.append((badge_of(status), link, f"{words.hours(estimated)} h" if estimated else NOTHING))
     return table_of("Tasks by status", ("Status", "Tasks", "Estimated"), rows, numbers=2)
 

@@ -114,7 +114,7 @@ def updates(_: Values, sites: Sequence[Site]) -> dict[int, Value]:
     """Return how many updates sites wait for, of plugins and of WordPress; none for a site that reports nothing."""
     told = [site for site in sites if site.plugins_count or site.core_update_available]
     counts = {site.id: site.plugin_updates_count + int(site.core_update_available) for site in told}
-    return {key: Value("number", f"{count:,}", tone="warn" if count else "") for key, count in counts.items()}
+    return {key: Value("number", words.number(count), tone="warn" if count else "") for key, count in counts.items()}
 
 
 def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
@@ -132,7 +132,7 @@ def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
 
 def uptime_block(days: dict[str, Checks]) -> Block:
     failing = [
-        (words.short_day(day), uptime_text([each]), f"{each.down:,}", f"{each.total:,}")
+        (words.short_day(day), uptime_text([each]), words.number(each.down), words.number(each.total))
         for day, each in reversed(days.items())
         if each.down
     ]
@@ -167,7 +167,7 @@ def response_chart(days: dict[str, Checks]) -> Block:
     series = [Series("Average", "line", averages)]
     chart = draw("Response time, daily average in ms", "milliseconds", labels, series)
     rows = [
-        (words.short_day(day), f"{average:,f} ms")
+        (words.short_day(day), f"{words.number(average)} ms")
         for day, average in zip(shown, averages, strict=True)
         if average is not None
     ]

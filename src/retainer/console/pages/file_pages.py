@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.editing.calls import target_of
 from retainer.console.editing.form_pages import FormPage, Section
@@ -57,7 +58,7 @@ def size_in_words(size: int) -> str:
     """Return a size like `3 bytes` or `120 KB`, rounded up."""
     for unit in UNITS:
         if size < 1000 or unit == UNITS[-1]:
-            return f"{size:,} {unit}"
+            return f"{words.number(size)} {unit}"
         size = -(-size // 1000)
     raise ValueError(size)
 

@@ -278,7 +278,7 @@ def tell_switch_off(tx: Tx, context: PageContext, _: None) -> Iterator[str | Tab
             key.user_name,
             Value("since", moment=context.moment(key.last_used_at)),
             key.last_used_address or "",
-            f"{last_hour.get(key.id, 0):,}",
+            words.number(last_hour.get(key.id, 0)),
         ]
         for key in live.used
     ]

@@ -178,7 +178,7 @@ def sorts_of(kind: Kind) -> list[tuple[str, str]]:
 def foot_of(tx: Tx, table: Table, display: Display, rows: list[Row], total: int) -> list[Value]:
     rows = sorted(rows, key=lambda row: row[0] != tx.actor.currency)
     fields = [column.field for column in as_columns(display.columns)]
-    found = [Value("text", f"All {total:,}"), *(NOTHING for _ in fields[1:])]
+    found = [Value("text", f"All {words.number(total)}"), *(NOTHING for _ in fields[1:])]
     for position, each in enumerate(display.sums, start=1):
         sums = [(row[position], row[0]) for row in rows if row[position] is not None]
         if is_money(table, each.field):

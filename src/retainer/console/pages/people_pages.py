@@ -63,7 +63,7 @@ def values_of(_: Tx, __: PageContext, user: Any) -> Any:
 def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
     if found := users.list_cost_rates(tx, user.id):
         days = [words.short_day(day) if day else "The beginning" for day, _ in found]
-        rows = zip(days, (amount for _, amount in found), strict=True)
+        rows = zip(days, (words.number(amount) for _, amount in found), strict=True)
         yield table_of("Hourly cost", ("From", context.person.currency), rows, numbers=1)
 
 
@@ -118,7 +118,7 @@ def work_of(tx: Tx, context: PageContext, user: Any) -> Iterator[tuple[Value, Va
     """Yield what is assigned to a person and not done, and the timer that runs: each with its number or begin."""
     for work, number in count_open(tx, context, user.id):
         path = list_path(context.catalogue.find(work.kind), user.id, **work.filters)
-        yield Value("link", link=Link(work.title, path)), f"{number:,}"
+        yield Value("link", link=Link(work.title, path)), words.number(number)
     for started_at, _ in tx.all(TIMER, user=user.id):
         yield Value("text", "Running timer"), f"since {words.moment(started_at, tx.actor.timezone, tx.now).text}"
 

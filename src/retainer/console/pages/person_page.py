@@ -82,10 +82,10 @@ def facts_of_time(tx: Tx, context: PageContext, user_id: int) -> Iterator[Fact]:
         available = f"of {words.hours(row.available_minutes)} h available"
         yield Fact(f"Time, {DAYS} days", Value("number", f"{words.hours(row.tracked_minutes)} h"), time, available)
         if row.utilisation_percent is not None:
-            yield Fact("Utilisation", Value("number", f"{row.utilisation_percent:.1f}%"), path)
+            yield Fact("Utilisation", Value("number", words.percent(row.utilisation_percent, 1)), path)
         if row.billable_utilisation_percent is not None:
-            target = f"target {row.target_percent:.0f}%" if row.target_percent is not None else ""
-            yield Fact("Billable", Value("number", f"{row.billable_utilisation_percent:.1f}%"), path, target)
+            target = f"target {words.percent(row.target_percent)}" if row.target_percent is not None else ""
+            yield Fact("Billable", Value("number", words.percent(row.billable_utilisation_percent, 1)), path, target)
 
 
 def facts_of_timer(tx: Tx, context: PageContext, user_id: int) -> Iterator[Fact]:

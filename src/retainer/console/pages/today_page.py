@@ -146,7 +146,7 @@ BUDGETS = ListCard(
     (
         Listing(
             f"{OPEN_PROJECTS}&budget_used_percent_min=80",
-            lambda _, project: f"{project.budget_used_percent:.0f}%",
+            lambda _, project: words.percent(project.budget_used_percent, 0),
             state="warn",
             size=READ,
         ),

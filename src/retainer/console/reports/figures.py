@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 
 from retainer.console.reports.controls import Controls
 from retainer.console.values import Fact, Value
-from retainer.console.words import MINUS, hours
+from retainer.console.words import MINUS, hours, number, percent
 from retainer.reports import common, overview, profitability, revenue, tax, utilisation
 from retainer.reports.common import Period, ReportQuery
 from retainer.store.tx import Tx
@@ -159,9 +159,9 @@ def value_of(figure: Any, form: Format) -> Value:
         return Value("number", figure or DASH)
     if form == "minutes":
         return Value("number", hours(figure))
-    text = f"{Decimal(str(figure)).quantize(Decimal('0.1')):,f}%" if form == "percent" else f"{figure:,}"
+    text = percent(figure, 1) if form == "percent" else number(figure)
     is_loss = form in {"money", "percent"} and figure < 0
-    return Value("number", text.replace("-", MINUS), tone="bad" if is_loss else "")
+    return Value("number", text, tone="bad" if is_loss else "")
 
 
 def fact(name: str, now: Any, before: Any, form: Format) -> Fact:
@@ -179,7 +179,8 @@ def change_of(now: Decimal, before: Decimal, form: Format) -> str:
     A percentage of a negative figure has no meaning, and one of almost nothing would be a number of many digits.
     """
     if form == "percent":
-        return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
+        points = number((now - before).quantize(Decimal("0.1")))
+        return "unchanged" if now == before else f"{'+' * (now > before)}{points} points"
     if before <= 0 or abs(now) > MAX_GROWTH * before:
         return ""
     (change, whole), base = (now - before).as_integer_ratio(), before.as_integer_ratio()
