@@ -50,6 +50,16 @@ def test_credit_note_takes_back_the_tax_of_its_invoice(api, client):
     assert "§ 19 UStG" in text_of(api.get(f"/credit-notes/{note['id']}", headers=PDF))
 
 
+def test_credit_note_for_a_client_outside_the_eu_has_the_category_of_its_invoice(api, client):
+    set_account(api, tax_outside_eu="not_subject", tax_exemption_reason_de=None)
+    abroad = api.make("/clients", name="Lakeside", country="US", currency="EUR", language="de")["id"]
+    invoice = api.make("/invoices", client_id=abroad, lines=[LINE], status="sent")
+    set_account(api, tax_outside_eu="exempt")
+    note = api.make(f"/invoices/{invoice['id']}/credit-notes")
+    for path in (f"/invoices/{invoice['id']}", f"/credit-notes/{note['id']}"):
+        assert "Im Inland nicht steuerbar" in text_of(api.get(path, headers=PDF)), path
+
+
 def test_quote_hands_its_reason_to_its_invoice_and_is_fixed_once_sent(api, client):
     quote = api.make("/quotes", client_id=client["id"], lines=[LINE], tax_exemption_reason="Why", status="accepted")
     assert api.patch(f"/quotes/{quote['id']}", {"tax_exemption_reason": "Other"}).code == "locked"

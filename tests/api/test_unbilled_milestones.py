@@ -45,6 +45,7 @@ def test_what_cannot_be_billed_is_no_line(api, client, project):
     milestone(api, project, status="open")
     milestone(api, project, amount=None)
     milestone(api, project_of(api, api.make("/clients")["id"]))
+    milestone(api, project_of(api, client, is_template=True))
     billed = milestone(api, project)
     api.make("/invoices", client_id=client, lines=[{"milestone_id": billed}])
     assert bill(api, client).code == "nothing_to_bill"

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from retainer.rollups import doctor
+
 DAY = "2026-03-10"
 PERIOD = {"from": "2026-03-01", "to": "2026-03-31"}
 STATUSES = ("non_billable", "covered", "unpriced", "unbilled", "billed")
@@ -69,6 +71,15 @@ def test_each_entry_shows_its_billing_status_and_lists_filter_by_it(world, statu
 def test_a_rate_of_zero_is_a_rate(world):
     entry = world.worked(32, hourly_rate="0")
     assert (entry["amount"], entry["billing_status"]) == ("0.00", "unbilled")
+
+
+def test_sums_follow_when_time_at_a_rate_of_zero_is_no_longer_billable(world):
+    """Its amount stays 0: only `billable` says that its minutes are to be billed no more."""
+    entry = world.worked(32, hourly_rate="0")
+    for billable, minutes in ((True, 40), (False, 8), (True, 40)):
+        world.api.patch(f"/time-entries/{entry['id']}", {"billable": billable})
+        assert world.api.get(f"/projects/{world.shop}").data["unbilled_minutes"] == minutes
+        assert doctor.inspect(world.api.store, repair=False) == []
 
 
 def test_covered_time_needs_no_rate(world):

@@ -282,7 +282,9 @@ def test_types_are_described_to_msgspec_in_one_module():
 
 
 def test_there_is_no_cryptography_of_our_own():
-    homemade = re.compile(r"\b(import hmac|hashlib\.(?!sha256\b|file_digest\b)\w+|from hashlib import (?!sha256$).*|.*\bxor\b)")
+    homemade = re.compile(
+        r"\b(import hmac|hashlib\.(?!sha256\b|file_digest\b)\w+|from hashlib import (?!sha256$).*|.*\bxor\b)"
+    )
     lines = [(path, line) for path in FILES for line in ast.unparse(tree(path)).splitlines()]
     assert [(name_of(path), line) for path, line in lines if homemade.search(line)] == []
 
