@@ -1,7 +1,7 @@
 """The audit of events: after each request, every announced table and what records show are compared with the events."""
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -13,7 +13,7 @@ from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import row_mapper
 from tests.factories import ApiClient
 
-MODELS = [(each.table, get_args(each.operations[0].answers)[0]) for each in RESOURCES if each.table is not None]
+MODELS = [(each.table, each.operations[0].answer.model) for each in RESOURCES if each.table is not None]
 ANNOUNCED = [table for table in metadata.sorted_tables if table.info.get("announced")]
 PARTS = (
     *((links.name, "record_id", owner.name, "tag_ids") for owner, links in TAG_LINKS.items()),

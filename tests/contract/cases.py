@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import pytest
 from sqlalchemy import Table
 
 from retainer.app import ROUTES
+from retainer.kernel.answers import One
 from retainer.kernel.resource import Operation
 from retainer.schema import metadata
 from retainer.store import constraints
 from retainer.store.engines import Sqlite
 from retainer.values.reading import create_only
-from retainer.values.records import Record
 from retainer.values.texts import CONTROL_FREE
 from tests.contract_checker import documented, resolved
 from tests.factories import Answer, ApiClient
@@ -45,7 +45,7 @@ BUSINESS = [operation for operation in OPERATIONS if operation.resource.tag != "
 """The operations on what an agency may have many of, whose changes are events."""
 BY_EXTERNAL_ID = [operation for operation in OPERATIONS if "external_id" in operation.parameters]
 BY_ID = [operation for operation in TRIED if operation.parameters and operation not in BY_EXTERNAL_ID]
-ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(read.answers, Record)]
+ONES = [read for read in READS if isinstance(read.answer, One) and read.answer.is_record]
 
 SUCCESS = {200, 201, 204}
 UNKNOWN_ID = 987_654_321
@@ -365,7 +365,7 @@ def reference_filters(operation: Operation) -> dict[str, Table]:
 
 
 def _filtered(operation: Operation, name: str) -> Table:
-    model = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
+    model = operation.answer.model
     lists = dict(constraints.reference_lists(model))
     return lists.get(f"{name}s") if f"{name}s" in lists else target_of(operation, (name,))
 

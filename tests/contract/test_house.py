@@ -328,7 +328,7 @@ def test_tests_and_benchmarks_do_not_import_each_other():
 SHAPES = {
     (operation.resource.table, shape)
     for operation in OPERATIONS
-    for shape in [get_args(operation.answers)[0] if operation.paged else operation.answers]
+    for shape in [operation.answer.model]
     if operation.resource.table is not None and isinstance(shape, type) and issubclass(shape, Record)
 }
 

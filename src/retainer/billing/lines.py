@@ -15,8 +15,9 @@ from retainer.billing.quotes.quotes import load_quote
 from retainer.billing.quotes.types import QuoteLine
 from retainer.billing.reading import Document, Parties, load_projects
 from retainer.errors import Refusal, not_found
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.resource import Resource
 from retainer.schema.billing import invoice_lines, invoices, quote_lines, quotes
 from retainer.shared import relations
 from retainer.store.constraints import singular

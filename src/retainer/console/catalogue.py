@@ -5,7 +5,7 @@ They follow from the operations of the API: a page calls the same handlers, with
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from sqlalchemy import Table
 
@@ -82,8 +82,7 @@ class Kind(NamedTuple):
 
     @property
     def record(self) -> type[Record]:
-        model, *_ = get_args(self.listing.answers)
-        return model  # type: ignore[no-any-return]
+        return self.listing.answer.model  # type: ignore[no-any-return]
 
     @property
     def parent_field(self) -> str:

@@ -45,7 +45,7 @@ def _announced(resource: Resource) -> Announced:
     table, (listing, *others) = resource.table, resource.operations
     if table is None or resource.scope is None:
         raise TypeError(f"{resource.path} has no table or no scope, so its records cannot be followed.")
-    name, (model, *_) = resource_of(table), get_args(listing.answers)
+    name, model = resource_of(table), listing.answer.model
     statuses = get_args(get_type_hints(model).get("status")) if "status" in table.c else ()
     turns = OBSERVED if resource is sites.api else statuses
     changes = tuple(turn for turn in turns if f"{name}.{turn}" not in UNANNOUNCED)

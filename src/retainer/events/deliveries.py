@@ -17,11 +17,12 @@ from retainer.errors import Refusal
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.events.events import POSITIONS, check_scopes
 from retainer.events.webhooks import Webhook, types_of
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.resource import Resource
 from retainer.schema.filters import Where, searched
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns

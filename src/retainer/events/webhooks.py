@@ -24,11 +24,12 @@ from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.keys import Scope
 from retainer.identity.plans import find_excess
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import first_records
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMeta
+from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource
 from retainer.outbound.guard import is_allowed, spelled_address
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.settings import Network

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, get_args
+from typing import Any, BinaryIO, TextIO
 
 import msgspec
 from sqlalchemy import Table
@@ -65,7 +65,7 @@ class Exported:
 def kinds_of(routes: Routes) -> Kinds:
     """Return the tables of all lists of the API, with the types of their records."""
     lists = [each for each in routes.operations if each.paged]
-    found = [(each.resource.table, get_args(each.answers)[0]) for each in lists]
+    found = [(each.resource.table, each.answer.model) for each in lists]
     return {table.name: (table, model) for table, model in found if table is not None}
 
 

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.errors import InvalidValue, Refusal, invalid, not_found
+from retainer.kernel.answers import Created
 from retainer.kernel.body import RequestBody
-from retainer.kernel.resource import Call, Created, Operation
+from retainer.kernel.resource import Call, Operation
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.texts import CODE, clean

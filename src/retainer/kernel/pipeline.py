@@ -7,28 +7,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-import msgspec
-
 from retainer.errors import OF_THE_SERVER, Refusal, invalid
 from retainer.kernel import batch as batches
 from retainer.kernel import etag, idempotency, representations
+from retainer.kernel.answers import CONTENT, Feed, encode
 from retainer.kernel.batch import Batch, BatchResult
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
-from retainer.kernel.paging import Followed, Paged
+from retainer.kernel.paging import Followed
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Call, Created, Operation
+from retainer.kernel.resource import Call, Operation
 from retainer.kernel.routes import Routes
-from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines.base import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
-from retainer.values.records import Record
 
-encode = msgspec.json.Encoder().encode
-
-CONTENT = ("content-type", "application/json; charset=utf-8")
 COMMON_HEADERS = [
     ("cache-control", "private, no-cache"),
     ("vary", "Authorization, X-Api-Key, Accept, Accept-Encoding"),
@@ -103,7 +97,7 @@ class Pipeline:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
         request, operation = call.request, call.operation
         if not operation.writes:
-            return self.follow(call) if operation.followed else self.read(call)
+            return self.follow(call) if isinstance(operation.answer, Feed) else self.read(call)
         call.read(request.body)
         batch = batches.read_batch(call.sent, self.routes.is_batch) if operation.batched and call.sent else None
         content = call.sent.fields if call.sent and not call.sent.refusal else request.body
@@ -131,7 +125,7 @@ class Pipeline:
         if attempt:
             self.write(call, attempt.take)
         performer = partial(batches.perform_apart, call.request, self.answer, refuse)
-        response = reply(call.operation, call.operation.handler(batch, performer), call.request)
+        response = call.operation.answer.respond(call.operation.handler(batch, performer), call.request)
         call.allowance = self.hit(call.caller, 0)
         return response
 
@@ -171,7 +165,8 @@ class Pipeline:
         with self.store.begin(call.caller, write=False) as tx:
             if chosen is None:
                 refuse_parameters_of_files(call)
-                return reply(operation, select(tx, call) if call.selection else operation.call(tx, call), request)
+                result = select(tx, call) if call.selection else operation.call(tx, call)
+                return operation.answer.respond(result, request)
             tx.snapshot()  # more than the record is read
             record: Any = operation.call(tx, call)
             prepared = chosen.prepare(tx, record, call.query[0])
@@ -192,7 +187,7 @@ class Pipeline:
             )  # before it looks, so that it misses nothing
         with self.store.begin(call.caller, write=False) as tx:
             result = cast("Followed[object]", call.operation.call(tx, call))
-        response = reply(call.operation, result, request)
+        response = call.operation.answer.respond(result, request)
         if request.place is not None:
             request.place.is_waiting = not result.data
             response.headers.append(("preference-applied", f"wait={request.place.seconds}"))
@@ -246,19 +241,13 @@ def select(tx: Tx, call: Call) -> object:
     result, selectable, selection = call.operation.call(tx, call), call.operation.selectable, call.selection
     if selectable is None or selection is None:
         return result
-    if isinstance(result, Record):
-        included = selectable.load(tx, [result], selection)
-        return Selected(result, selectable.limit(result, selection), included)
-    if isinstance(result, Paged):
-        result.included = selectable.load(tx, result.data, selection) or msgspec.UNSET
-        result.data = [selectable.limit(record, selection) for record in result.data]
-    return result
+    return call.operation.answer.select(tx, result, selectable, selection)
 
 
 def run(tx: Tx, call: Call) -> Response:
     result = call.operation.call(tx, call)
     tx.raise_errors()
-    return reply(call.operation, result, call.request)
+    return call.operation.answer.respond(result, call.request)
 
 
 def refuse_parameters_of_files(call: Call) -> None:
@@ -267,33 +256,6 @@ def refuse_parameters_of_files(call: Call) -> None:
     sent = [name for name in query.for_files if getattr(query, name) is not None]
     if sent:
         raise invalid({name: [f"Is only for other forms than JSON. Send Accept: {offered}."] for name in sent})
-
-
-def reply(operation: Operation, result: Any, request: Request) -> Response:
-    if result is None:
-        return Response(204, [])
-    if operation.paged or operation.followed:
-        return Response(200, [CONTENT], encode(result))
-    is_new = operation.created
-    if isinstance(result, Created):
-        is_new, result = True, result.result
-    headers, record, shown, more, included = [CONTENT], result, result, b"", b""
-    if operation.has_meta:
-        record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)
-    elif isinstance(result, Selected):
-        record, shown = result.record, result.data
-        included = b"" if result.included is None else b',"included":%b' % encode(result.included)
-    data = encode(shown) + included
-    if operation.is_tagged:
-        tag = etag.compute_for_record(record, data)
-        known = request.environ.get("HTTP_IF_NONE_MATCH")
-        if known is not None and not operation.writes and etag.matches(known, tag):
-            return Response(304, [("etag", tag)])
-        headers.append(("etag", tag))
-        if is_new:
-            place = operation.resource.location or request.path.partition("/external:")[0]
-            headers.append(("location", f"{request.base_url}{place}/{record.id}"))
-    return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, more))
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:

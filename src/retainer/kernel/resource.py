@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Annotated, Any, Generic, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from sqlalchemy import Table
@@ -17,11 +17,12 @@ from sqlalchemy import Table
 from retainer.errors import not_found
 from retainer.kernel import body as bodies
 from retainer.kernel import etag
+from retainer.kernel.answers import List, SummedList, answer_of
 from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Followed, Page, Paged, Summed, listing, page_readers, take_page
+from retainer.kernel.paging import Page, Paged, listing, page_readers, take_page
 from retainer.kernel.query import Filter, Query, others_of, read_pairs, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
@@ -32,8 +33,6 @@ from retainer.values.kinds import MAX_INTEGER, Id
 from retainer.values.records import Record
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
-T = TypeVar("T")
-M = TypeVar("M")
 ID = re.compile(r"[1-9][0-9]{0,15}")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -61,19 +60,6 @@ class Call(msgspec.Struct):
         """Read the body if the operation has one; once more for each retry."""
         if self.operation.body is not None:
             self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
-
-
-class Created(NamedTuple):
-    """The result of an operation that has created a record, where it could have changed one."""
-
-    result: object
-
-
-class WithMeta(msgspec.Struct, Generic[T, M]):
-    """A result with more information under `meta`."""
-
-    data: T
-    meta: M
 
 
 BaseUrl = NewType("BaseUrl", str)
@@ -128,7 +114,7 @@ class Operation:
         self.method = method
         self.path = resource.path + path
         self.declared = declared
-        self.handler, self.about, self.answers = declared.handler, declared.about, declared.answers
+        self.handler, self.about = declared.handler, declared.about
         self.writes = method != "GET"
         self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
         self.created = method == "POST" and creates
@@ -138,13 +124,9 @@ class Operation:
         """The operation that does the same by id, if this one finds the record by its external id."""
         self.batched = Performer in declared.arguments.values()
         self.use = "Create" if method == "POST" else "Update"
-        self.summed = get_origin(self.answers) is Summed
-        self.paged = self.summed or get_origin(self.answers) is Paged
-        self.followed = get_origin(self.answers) is Followed
-        self.has_meta = get_origin(self.answers) is WithMeta
-        self.record = get_args(self.answers)[0] if self.has_meta else self.answers
-        self.is_tagged = isinstance(self.record, type) and issubclass(self.record, Record)
-        """Whether it answers with a record, whose state is its ETag."""
+        self.answer = answer_of(
+            declared.answers, is_read=not self.writes, creates=self.created, location=resource.location
+        )
         self.selectable: Selectable | None = None
         """What a request can select, if the operation reads records; `Routes` fills it in."""
         self.elsewhere: list[str] = []
@@ -155,7 +137,7 @@ class Operation:
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
         self._arguments = [self._argument(name, hint) for name, hint in declared.arguments.items()]
-        self.readers = page_readers(self.query, is_summed=self.summed) if self.paged else {}
+        self.readers = page_readers(self.query, is_summed=isinstance(self.answer, SummedList)) if self.paged else {}
         """The parsers of its parameters besides those of the query; `Routes` adds those of `selectable`."""
         verb, _, noun = declared.name.partition("_")
         words = ["replace" if method == "PUT" else verb, *noun.split("_")]
@@ -183,15 +165,8 @@ class Operation:
         return "" if module == __name__ else inspect.getdoc(sys.modules[module]) or self.resource.tag
 
     @property
-    def reads(self) -> type[Record] | None:
-        """Return the type of the records that the operation reads, alone or as a list."""
-        model = get_args(self.answers)[0] if self.paged else self.record
-        is_read = not self.writes and not self.followed and isinstance(model, type) and issubclass(model, Record)
-        return model if is_read else None
-
-    @property
-    def reads_one(self) -> bool:
-        return self.reads is not None and not self.paged
+    def paged(self) -> bool:
+        return isinstance(self.answer, List)
 
     @property
     def target(self) -> Table | None:
@@ -203,7 +178,8 @@ class Operation:
     @property
     def preconditions(self) -> list[str]:
         """Return the headers with preconditions that the operation honours; it refuses others."""
-        honoured = {"If-Match": self.target is not None, "If-None-Match": self.upserts or self.reads_one}
+        reads_one = self.answer.reads is not None and not self.paged
+        honoured = {"If-Match": self.target is not None, "If-None-Match": self.upserts or reads_one}
         return [name for name in honoured if honoured[name]]
 
     def call(self, tx: Tx, call: Call) -> object:

@@ -85,7 +85,7 @@ class Routes:
 
 def relate(operations: list[Operation]) -> None:
     """Let operations know what they can include, what only others offer, and the type of the guarded record."""
-    found = [(each, each.resource.table, each.reads) for each in operations]
+    found = [(each, each.resource.table, each.answer.reads) for each in operations]
     reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
     sources = {
         table.name: Source(table, model, each.scope, each.resource.visible_to)
@@ -94,7 +94,8 @@ def relate(operations: list[Operation]) -> None:
     for each, table, model in reads:
         each.selectable = Selectable(table, model, sources, is_list=each.paged)
         each.readers = {**each.readers, **each.selectable.readers}
-    made = {each.resource.table: each.record for each in operations if each.created}  # a line cannot be read alone
+    # a line cannot be read alone
+    made = {each.resource.table: each.answer.model for each in operations if each.created}
     forms = dict.fromkeys(form.media_type for each in operations for form in each.representations)
     for each in operations:
         each.elsewhere = [form for form in forms if form not in {own.media_type for own in each.representations}]

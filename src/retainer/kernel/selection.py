@@ -35,14 +35,6 @@ class Selection(NamedTuple):
     fields: tuple[str, ...] = ()
 
 
-class Selected(NamedTuple):
-    """A record, and what a response shows of it and of related records."""
-
-    record: Record
-    data: object
-    included: Included | None
-
-
 class Selectable:
     """What requests of an operation can select: the references of its records, and their parts.
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from retainer import __version__
-from retainer.kernel import pipeline
+from retainer.kernel import answers
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
@@ -17,7 +17,7 @@ from retainer.openapi.schemas import Schemas
 from retainer.web import pages
 
 FORMS = {
-    "/openapi.json": (pipeline.CONTENT[1], msgspec.json.encode),
+    "/openapi.json": (answers.CONTENT[1], msgspec.json.encode),
     "/openapi.yaml": ("application/yaml", msgspec.yaml.encode),
 }
 ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
@@ -37,9 +37,9 @@ CONVENTIONS = """\
 def document(declared: list[Operation], base_url: str) -> Json:
     """Return the document of operations served at a base URL. Raises TypeError for a missing description."""
     included: dict[type[Struct], dict[str, type[Struct]]] = {
-        operation.reads: {str(source.table.name): source.model for _, source in operation.selectable.relations.values()}
+        model: {str(source.table.name): source.model for _, source in operation.selectable.relations.values()}
         for operation in declared
-        if operation.reads and operation.selectable
+        if operation.selectable and (model := operation.answer.reads)
     }
     schemas, tags, paths = Schemas(included), Json(), Json()
     # Responses first: the names of schemas in bodies depend on which models responses have.

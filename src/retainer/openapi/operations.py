@@ -3,14 +3,14 @@
 import json
 from collections import Counter
 from functools import partial
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_origin
 
 import msgspec
 from msgspec import Meta
 from sqlalchemy import Table
 
 from retainer.kernel import paging, query
+from retainer.kernel.answers import Feed, Nothing, One, SummedList
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
 from retainer.openapi.headers import ONLY_CREATES, Json, always_and
@@ -19,7 +19,6 @@ from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
 from retainer.values.kinds import Code191, Id
-from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Page number, from 1; pages past the end are empty."]
 PER_PAGE = Annotated[int, Meta(ge=1, le=paging.MAX_PAGE_SIZE), "Maximum number of records on a page."]
@@ -47,7 +46,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     anything = operation.resource.needs or "Needs a valid key with any scopes."
     needs = f"Needs the scope `{scope}`." if scope else anything
     writes, model = operation.writes, operation.body
-    taken = {"Idempotency-Key": writes, "Prefer": operation.followed}
+    taken = {"Idempotency-Key": writes, "Prefer": isinstance(operation.answer, Feed)}
     names = [*(name for name in taken if taken[name]), *operation.preconditions]
     shared = (ONLY_CREATES if name == "If-None-Match" and operation.upserts else name for name in sorted(names))
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in shared]
@@ -56,7 +55,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
         404: (operation.parameters and not operation.upserts) or operation.batched,
         406: bool(operation.elsewhere or operation.representations),
         409: writes,
-        410: operation.followed,
+        410: isinstance(operation.answer, Feed),
         412: operation.target is not None or operation.batched,
         413: writes,
         415: model is not None,
@@ -78,12 +77,12 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
 
 def answers_of(operation: Operation, schemas: Schemas) -> Json:
     created = operation.created
-    is_record = isinstance(operation.record, type) and issubclass(operation.record, Record)
+    is_record = isinstance(operation.answer, One) and operation.answer.is_record
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
-    carried |= {"Preference-Applied": operation.followed}
+    carried |= {"Preference-Applied": isinstance(operation.answer, Feed)}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
-    if operation.answers is NoneType:
+    if isinstance(operation.answer, Nothing):
         return {"204": {"description": "Done; the response has no body.", **headers}}
     schema = _whole_or_partial(operation, schemas)
     done = "The record was created." if created else "The current record." if is_record else "The result."
@@ -94,15 +93,15 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     if operation.upserts:
         located = {"headers": always_and([*(name for name in carried if carried[name]), "Location"])}
         success["201"] = {"description": "The record was created.", **located, "content": content}
-    return success | (unchanged if operation.reads_one else {})
+    return success | (unchanged if operation.answer.reads and not operation.paged else {})
 
 
 def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
-    if operation.paged or operation.followed:
-        made = partial(schemas.page, operation.answers)
+    answer = operation.answer
+    if isinstance(answer, One):
+        made = partial(schemas.response, answer.model, answer.meta)
     else:
-        meta = get_args(operation.answers)[1] if operation.record is not operation.answers else None
-        made = partial(schemas.response, operation.record, meta)
+        made = partial(schemas.page, answer.hint)
     whole = made(is_partial=False)
     return {"anyOf": [whole, made(is_partial=True)]} if operation.selectable else whole
 
@@ -169,10 +168,10 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
 
 
 def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
-    sorts = operation.query.sorts
+    sorts, is_summed = operation.query.sorts, isinstance(operation.answer, SummedList)
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
     words = tuple(sign + name for name in keys for sign in ("", "-"))
-    listed, *_ = get_args(operation.answers)
+    listed = operation.answer.model
     names = [
         name + end for name in keys for end in ("", "_descending")
     ]  # for generated code, where -name is not a valid name
@@ -184,13 +183,13 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
         _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
         _query_parameter("sort", SORT, order, schemas, **default),
         {"name": "cursor", "description": CURSOR, "schema": {"type": "string"}, "in": "query"},
-        *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if operation.summed else []),
+        *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if is_summed else []),
     ]
 
 
 def _selection(operation: Operation, schemas: Schemas) -> list[Json]:
     """Return `include`, if there is something to include, and `fields`; lists of some records have more or less."""
-    selectable, model = operation.selectable, operation.reads
+    selectable, model = operation.selectable, operation.answer.reads
     if selectable is None or model is None:
         return []
     owner = f"{model.__name__}{'List' if selectable.is_list and selectable.parts else ''}"

@@ -112,7 +112,7 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
     found = []
     for tag in document["tags"]:
         operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
-        answered = [operation.answers for operation in operations]
+        answered = [operation.answer.hint for operation in operations]
         in_answers = dict.fromkeys(walk(answered))
         in_bodies = dict.fromkeys(walk([operation.body for operation in operations]))
         models = [described(name, document, is_sent=name in in_bodies) for name in in_answers | in_bodies]

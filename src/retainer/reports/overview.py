@@ -15,7 +15,8 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, select, true
 
 from retainer import schema
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.answers import WithMeta
+from retainer.kernel.resource import Resource
 from retainer.reports import common, money
 from retainer.reports.utilisation import read_team, worked
 from retainer.rollups import summaries

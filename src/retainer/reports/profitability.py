@@ -13,7 +13,8 @@ import msgspec
 from sqlalchemy import select
 
 from retainer import schema
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.answers import WithMeta
+from retainer.kernel.resource import Resource
 from retainer.kernel.roles import may
 from retainer.reports import common, money
 from retainer.reports.common import Period, Ratio, ratio

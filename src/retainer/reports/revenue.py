@@ -9,7 +9,8 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import select
 
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.answers import WithMeta
+from retainer.kernel.resource import Resource
 from retainer.reports import common, money
 from retainer.rollups.summaries import Figures
 from retainer.schema.crm import clients

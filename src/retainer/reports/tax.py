@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from retainer.documents.tax_categories import Category
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.answers import WithMeta
+from retainer.kernel.resource import Resource
 from retainer.reports import common, taxed
 from retainer.rollups.summaries import Sums
 from retainer.store.tx import Tx

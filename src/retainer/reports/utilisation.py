@@ -20,7 +20,8 @@ from sqlalchemy import Select, Table, bindparam, case, func, select
 
 from retainer import schema
 from retainer.errors import invalid
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.answers import WithMeta
+from retainer.kernel.resource import Resource
 from retainer.reports import common
 from retainer.reports.common import Period, Ratio, ratio
 from retainer.rollups import summaries

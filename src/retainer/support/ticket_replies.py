@@ -8,9 +8,10 @@ from typing import Annotated
 
 import msgspec
 
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.schema.crm import external_contacts
 from retainer.schema.support import ticket_replies, tickets

@@ -36,10 +36,11 @@ from retainer.billing.invoices import lifecycle, writing
 from retainer.billing.invoices.draft import read_draft
 from retainer.billing.invoices.types import Invoice, InvoiceMeta, InvoiceTotals
 from retainer.errors import Refusal
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.resource import Resource
 from retainer.rollups.list_sums import summed_listing
 from retainer.schema.billing import invoices
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, since, until

@@ -21,9 +21,10 @@ from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, e
 from retainer.billing.reading import load_parties, load_projects
 from retainer.billing.writing import save_lines
 from retainer.errors import BodyErrors, Refusal
+from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.resource import Resource
 from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, since, truth, until
 from retainer.shared import relations
