@@ -203,3 +203,27 @@ def test_an_invoice_of_a_quote_that_is_discounted_and_credited_frees_the_quote(a
     assert api.get(f"/projects/{project['id']}").data["invoiced_amount"] == "0.00"
     assert api.post("/invoices", {"quote_id": quote["id"]}).status == 201
     assert findings(api) == []
+
+
+def test_work_of_a_discounted_invoice_is_free_again_once_the_rest_is_credited(api):
+    client = api.make("/clients", currency="EUR", hourly_rate="100")["id"]
+    entry = api.make("/time-entries", client_id=client, duration_minutes=60, date="2026-03-01")["id"]
+    invoice = issue(api, {"time_entry_ids": [entry], "tax_rate": "19"}, line("10", "19"), client_id=client)
+    pay(api, invoice)
+    assert api.get(f"/time-entries/{entry}").data["billing_status"] == "billed"
+    api.make(f"/invoices/{invoice['id']}/credit-notes")
+    assert api.get(f"/time-entries/{entry}").data["billing_status"] == "unbilled"
+
+
+def test_a_discount_is_no_money_that_a_refund_could_have_come_from(api):
+    invoice = issue(api, line("100", "19"))
+    path = f"/invoices/{invoice['id']}"
+    api.patch(path, {"record_payment": {"amount": "50", "paid_date": "2026-03-05"}})
+    first, *_ = pay(api, invoice, paid_date="2026-03-09").data["payments"]
+    api.make(f"{path}/credit-notes")
+    assert api.patch(path, {"record_refund": {"amount": "68"}}).status == 200
+    with (
+        pytest.raises(Refusal, match="It was refunded"),
+        api.store.begin(operator_of(api.store, api.account_id), write=True) as tx,
+    ):
+        payments.remove(tx, first["id"])

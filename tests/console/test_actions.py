@@ -10,7 +10,7 @@ import pytest
 import time_machine
 
 from retainer.console.words import short_day
-from retainer.values.exact import utcnow
+from retainer.values.exact import day_after, utcnow
 from tests.console.visitor import Fields, Visitor, WebPage
 from tests.databases import TODAY, each_database, slow_on_each
 from tests.factories import ApiClient
@@ -703,3 +703,49 @@ def test_accepting_a_quote_takes_the_optional_lines_that_were_chosen(api, visito
     accepted = read(api, "quotes", quote)
     assert (accepted["status"], accepted["total"]) == ("accepted", "1200.00")
     assert "accepted_line_ids" not in visitor.get(path_of("quotes", quote, "/accept")).html
+
+
+def test_payments_of_several_invoices_are_recorded_together(api, visitor):
+    first, second, third = (issued(api) for _ in range(3))
+    page = visitor.get("/console/records/invoices?status=open")
+    assert "/console/records/payments/new" in page.links
+    assert "/console/records/payments/new" in visitor.get("/console/records/payments").links
+    path = "/console/records/payments/new"
+    names = {f"invoice_{first['id']}": "yes", f"invoice_{third['id']}": "yes", f"amount_{third['id']}": "43.50"}
+    page = visitor.submit(path, **names, paid_date=api.today)
+    assert "2 payments recorded." in page.text, page.text
+    after = [read(api, "invoices", each) for each in (first, second, third)]
+    assert [(each["status"], each["amount_paid"]) for each in after] == [
+        *(("paid", "1243.50"), ("sent", "0.00")),
+        ("partially_paid", "43.50"),
+    ]
+    assert visitor.get("/console/audit").text.count("payment recorded invoice") == 2
+    assert first["number"] not in visitor.get(path).text
+
+
+def test_all_errors_of_several_payments_are_told_and_nothing_is_recorded(api, visitor):
+    found = [issued(api) for _ in range(4)]
+    path, ids = "/console/records/payments/new", [each["id"] for each in found]
+    form = dict(Fields(visitor.get(path).html).forms[path]) | {f"invoice_{id_}": "yes" for id_ in ids}
+    amounts = {f"amount_{ids[0]}": "9999", f"amount_{ids[1]}": "many"}
+    api.pay(ids[2])
+    wrong = visitor.post(path, [*(form | amounts).items()])
+    assert wrong.status == 422
+    assert "Must be from 0.01 to 1,243.50 EUR" in wrong.error_of(f"amount_{ids[0]}")
+    assert "Record a surplus on the page of the invoice." in wrong.error_of(f"amount_{ids[0]}")
+    assert wrong.error_of(f"amount_{ids[1]}")
+    assert "Nothing is due: the invoice is paid." in wrong.text
+    late = visitor.post(path, [*(form | {"paid_date": day_after(api.today, 9)}).items()])
+    assert "in the future" in late.error_of("paid_date")
+    assert "Select at least one invoice." in visitor.submit(path, paid_date=api.today).text
+    old = visitor.submit(path, **{f"invoice_{ids[0]}": "yes"}, paid_date="2020-01-01")
+    assert "1 Jan 2020 is in another year." in old.error_of("is_other_day")
+    assert [read(api, "invoices", each)["amount_paid"] for each in found] == ["0.00", "0.00", "1243.50", "0.00"]
+
+
+def test_payments_of_a_client_begin_at_its_invoices(api, visitor):
+    own, other = issued(api), issued(api, client_id=api.make("/clients")["id"])
+    page = visitor.get(f"/console/records/invoices?status=open&client_id={other['client_id']}")
+    (path,) = [link for link in page.links if link.startswith("/console/records/payments/new")]
+    text = visitor.get(path).text
+    assert (other["number"] in text, own["number"] in text) == (True, False)

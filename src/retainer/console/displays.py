@@ -120,6 +120,7 @@ DISPLAYS = {
         ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
         sums=(Sum("amount", lambda table: ~is_discount(table), "Collected"),),
+        links=(documents.RECORD_PAYMENTS,),
         facts=("client_id", "invoice_id", "amount", "paid_date", "method"),
     ),
     "credit-notes": documents.CREDIT_NOTES,

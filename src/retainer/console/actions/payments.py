@@ -31,8 +31,9 @@ from retainer.values.kinds import read_day
 AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
     Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
 )
+METHODS = METHOD._replace(control=Choice(tuple(each for each in METHOD.control.options if each[0] != "offset")))
 OTHERS = (
-    METHOD._replace(control=Choice(tuple(option for option in METHOD.control.options if option[0] != "offset"))),
+    METHODS,
     REFERENCE._replace(hint="For example, the bank's. Must differ from the invoice's other payments."),
     NOTES._replace(label="Internal notes", hint=""),
 )

@@ -100,6 +100,8 @@ class Display(NamedTuple):
     """The sums below the list, each of which is in one of its columns."""
     facts: tuple[str, ...] | Callable[[AnyPage], list[Fact]] = ()
     blocks: Callable[[AnyPage], Iterable[AnyBlock]] = lambda _: ()
+    links: tuple[tuple[str, str], ...] = ()
+    """The labels and paths of other pages at the head of its list, which may be limited to one client."""
     forms: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """The forms on its page: the path of an action, a title, and the fields that stand elsewhere on the page."""
     lock: Callable[[Any], Lock] = lambda _: FREE

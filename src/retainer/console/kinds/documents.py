@@ -165,6 +165,7 @@ ISSUED = Lock(
     reason="This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it.",
 )
 VOID = ISSUED._replace(reason="This invoice is void, so only a few fields can change.")
+RECORD_PAYMENTS = ("Record payments", "/records/payments/new")
 INVOICES = Display(
     columns=(
         *(Column("number", "subject"), "client_id", "issue_date", "due_date", "total"),
@@ -182,6 +183,7 @@ INVOICES = Display(
         Sum("total", is_issued, "Issued"),
         Sum("balance_due", lambda table: in_literals(table.c.status, OPEN_INVOICES), "Outstanding"),
     ),
+    links=(RECORD_PAYMENTS,),
     facts=facts_of_invoice,
     blocks=blocks_of_invoice,
     lock=lambda invoice: {"draft": FREE, "void": VOID}.get(invoice.status, ISSUED),

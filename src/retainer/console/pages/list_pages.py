@@ -71,6 +71,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "asked": asked,
         "sorts": sorts_of(kind),
         "tabs": tabs_of(display, asked),
+        "links": [(label, f"{path}{one_client(asked)}") for label, path in display.links],
     }
     if asked is None:
         return context.render("records", **shown, chips=[], block=None, is_new=False)
@@ -141,6 +142,12 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: Aske
             found = load_names(tx, target, ids, owner) if target is not None else {}
             text = ", ".join(found.values()) or value
             yield name, value, f"{field_label(name)}: {text}", context.link(**{name: None})
+
+
+def one_client(asked: Asked | None) -> str:
+    """Return the query that limits another page to the client of this list; empty unless it is one."""
+    ids: tuple[int, ...] = (getattr(asked.filters, "client_id", None) if asked else None) or ()
+    return f"?client_id={ids[0]}" if len(ids) == 1 else ""
 
 
 def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]]:
