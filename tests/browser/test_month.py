@@ -104,8 +104,8 @@ def sell(desk: Desk, client: str) -> None:
     quote = create(desk, "quotes", f"client_id={client}", title="Relaunch", **line)
     act(desk, quote, "send")
     act(desk, quote, "accept", accepted_by="Eva")
-    desk.open(quote)
-    invoice = create(desk, "invoices", found(r"/invoices/new\?(quote_id=[\d]+)", desk))
+    act(desk, quote, "invoice")
+    invoice = desk.path
     act(desk, invoice, "issue")
     act(desk, invoice, "payment", amount="1,190.00")
     assert "1,190.00 EUR recorded" in desk.text

@@ -350,20 +350,22 @@ def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
     path = f"/console/records/quotes/{quote['id']}"
     assert "/new?quote_id" not in visitor.get(path).html
     api.patch(f"/quotes/{quote['id']}", {"status": "accepted"})
-    for kind in ("invoices", "projects"):
-        link = next(
-            link for link in visitor.get(path).links if link.startswith(f"/console/records/{kind}/new?quote_id")
-        )
-        shown = visitor.get(link)
-        assert "Relaunch" in shown.text
-        form = dict(Fields(shown.html).forms[link.partition("?")[0]])
-        assert (form["client_id"], form.get("name", "Relaunch")) == (str(quote["client_id"]), "Relaunch")
-        page = visitor.submit(link, action=link.partition("?")[0])
-        assert (page.status, " created." in page.text) == (200, True), page.text
+    assert f"{path}/invoice" in visitor.get(path).links
+    preview = visitor.get(f"{path}/invoice").text
+    assert ("Design" in preview, "500.00 EUR" in preview) == (True, True), "it shows what the invoice will say"
+    assert "Draft created." in visitor.submit(f"{path}/invoice").text
+    link = next(link for link in visitor.get(path).links if link.startswith("/console/records/projects/new?quote_id"))
+    shown = visitor.get(link)
+    form = dict(Fields(shown.html).forms[link.partition("?")[0]])
+    assert (form["client_id"], form["name"]) == (str(quote["client_id"]), "Relaunch")
+    page = visitor.submit(link, action=link.partition("?")[0])
+    assert (page.status, " created." in page.text) == (200, True), page.text
     after = api.get(f"/quotes/{quote['id']}").data
     assert api.get(f"/invoices/{after['invoice_id']}").data["subtotal"] == "500.00"
     assert api.get(f"/projects/{after['converted_project_id']}").data["name"] == "Relaunch"
-    assert "/new?quote_id" not in visitor.get(path).html
+    ended = visitor.get(path)
+    assert ("/new?quote_id" in ended.html, f"{path}/invoice" in ended.links) == (False, False)
+    assert f"has already become invoice {after['invoice_id']}" in visitor.get(f"{path}/invoice").text
 
 
 @pytest.mark.parametrize("kind", ["clients", "projects"])
@@ -659,3 +661,37 @@ def test_hints_of_projects_and_clients_say_what_to_type(visitor):
     for hint in ("A code of your own, like RELAUNCH.", "Net. Today warns at 80%.", "Hours. Today warns at 80%."):
         assert hint in page
     assert "Blank: the next number of the series." in visitor.get("/console/records/clients/new").text
+
+
+@pytest.mark.parametrize("kind", ["invoices", "quotes"])
+def test_a_copy_has_lines_and_texts_but_no_number_date_order_or_work(api, visitor, kind):
+    client = api.make("/clients", currency="EUR")["id"]
+    line = {
+        "description": "Design",
+        "quantity": "2.5",
+        "unit": "days",
+        "unit_price": "33.3333",
+        "discount_percent": "5",
+    }
+    of_invoice = {"purchase_order": "PO-7", "subject": "Relaunch", "issue_date": "2026-01-05"}
+    own = of_invoice if kind == "invoices" else {"title": "Relaunch"}
+    texts = {"notes": "Thanks", "terms": None, "external_id": "x-1", **own}
+    lines = [line, line | {"description": "Texts", "is_optional": True}] if kind == "quotes" else [line]
+    record = api.make(f"/{kind}", client_id=client, lines=lines, status="sent", **texts)
+    if kind == "invoices":
+        entry = api.make("/time-entries", client_id=client, duration_minutes=90, hourly_rate="100")
+        draft = api.make("/invoices", client_id=client, lines=[line, {"time_entry_ids": [entry["id"]]}])
+        record = api.patch(f"/invoices/{draft['id']}", {"status": "sent", **texts, "external_id": "x-2"}).data
+    page = visitor.submit(path_of(kind, record, "copy"))
+    assert "Draft created." in page.text
+    copied = api.get(f"/{kind}/{max(each['id'] for each in api.get(f'/{kind}').data)}").data
+    same = ("client_id", "currency", "notes", "terms", *({"subject", "title"} & own.keys()), "total")
+    assert [copied[name] for name in same] == [record[name] for name in same]
+    parts = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "amount", "is_optional")
+    assert [[each.get(name) for name in parts] for each in copied["lines"]] == [
+        [each.get(name) for name in parts] for each in record["lines"]
+    ]
+    assert (copied["status"], copied["external_id"], copied.get("purchase_order")) == ("draft", None, None)
+    assert kind == "quotes" or copied["issue_date"] is None
+    assert copied["number"] != record["number"]
+    assert not any(each.get("time_entry_ids") for each in copied["lines"])

@@ -9,6 +9,7 @@ from sqlalchemy import Table
 from retainer.billing import payments
 from retainer.billing.invoices import lifecycle
 from retainer.console.actions.action import Action, Stage, become
+from retainer.console.actions.drafts import BILL_QUOTE, copy_of
 from retainer.console.actions.money import Bill, Credit
 from retainer.console.actions.payments import RecordPayment, RemovePayment
 from retainer.console.actions.quotes import QUOTE_ACTIONS
@@ -262,8 +263,8 @@ SITE_ACTIONS = (
 ACTIONS: dict[str, tuple[Action, ...]] = {
     "clients": (BILL,),
     "projects": (BILL,),
-    "invoices": INVOICE_ACTIONS,
-    "quotes": QUOTE_ACTIONS,
+    "invoices": (*INVOICE_ACTIONS, copy_of("/invoices")),
+    "quotes": (*QUOTE_ACTIONS, BILL_QUOTE, copy_of("/quotes")),
     "tasks": (handle(Task, tasks, "due_date", "Task saved.", is_inline=True),),
     "tickets": (REPLY, HANDLE_TICKET),
     "sites": SITE_ACTIONS,

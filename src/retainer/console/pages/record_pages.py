@@ -161,13 +161,10 @@ def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLi
 
 
 def conversions(record: Record) -> list[ActionLink]:
-    if not isinstance(record, Quote) or record.status != "accepted":
+    if not isinstance(record, Quote) or record.status != "accepted" or record.converted_project_id is not None:
         return []
-    query = urlencode({"quote_id": record.id, "client_id": record.client_id})
-    named = urlencode({"name": record.title or ""})
-    invoice = ActionLink("Create invoice", f"/records/invoices/new?{query}", is_primary=True)
-    project = ActionLink("Create project", f"/records/projects/new?{query}&{named}")
-    return [invoice] * (record.invoice_id is None) + [project] * (record.converted_project_id is None)
+    query = urlencode({"quote_id": record.id, "client_id": record.client_id, "name": record.title or ""})
+    return [ActionLink("Create project", f"/records/projects/new?{query}")]
 
 
 def file_links(page: AnyPage) -> list[ActionLink]:
