@@ -10,7 +10,7 @@ from retainer.app import App
 from retainer.server.http.gate import LOOK_SECONDS
 from retainer.server.monitoring.endpoints import STATUS_LINES
 
-CHUNK_BYTES = 64 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
 class Headers(dict[str, str]):

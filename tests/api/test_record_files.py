@@ -6,6 +6,7 @@ import hashlib
 import pytest
 from tests.databases import each_database
 
+from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.schema.files import OF_RECORDS, PIECE_BYTES
 
 pytestmark = each_database
@@ -191,4 +192,53 @@ def test_a_request_that_is_sent_again_adds_no_second_file(api):
     body = body_of("client", api.usual("/clients"))
     first, again = (api.post("/files", body, headers={"Idempotency-Key": "receipt-1"}) for _ in range(2))
     assert (first.data, again.headers["idempotency-replayed"]) == (again.data, "true")
+    assert api.get("/files").json["meta"]["total"] == 1
+
+
+def send_form(api, content, *, file_name="Foto.jpg", headers=None, **fields):
+    """Send a file as a form."""
+    parts = [f'name="{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
+    parts.append(
+        f'name="content"; filename="{file_name}"\r\nContent-Type: text/html\r\n\r\n'.encode() + content + b"\r\n"
+    )
+    body = b"".join(b"--limit\r\nContent-Disposition: form-data; " + part for part in parts) + b"--limit--\r\n"
+    sent = {"Content-Type": "multipart/form-data; boundary=limit", **(headers or {})}
+    return api.call("POST", "/files", raw=body, headers=sent)
+
+
+@pytest.mark.parametrize("size", [9, 900_000, 1_100_000, MAX_FILE_BYTES])
+def test_a_form_brings_a_file_of_up_to_25_mib(api, size):
+    content = (JPEG + bytes(range(256)) * (size // 256 + 1))[:size]
+    file = send_form(api, content, record="client", record_id=api.usual("/clients")).data
+    assert (file["name"], file["size"], file["media_type"]) == ("Foto.jpg", size, "image/jpeg")
+    assert hashlib.sha256(bytes_of(api, file).body).hexdigest() == hashlib.sha256(content).hexdigest()
+    named = send_form(api, content[:9], record="client", record_id=api.usual("/clients"), name="Other.jpg").data
+    assert named["name"] == "Other.jpg"
+
+
+def test_what_is_larger_than_a_file_may_be_is_refused_and_nothing_is_stored(api):
+    usual = {"record": "client", "record_id": api.usual("/clients")}
+    large = bytes(MAX_FILE_BYTES + 128 * 1024)
+    answer = send_form(api, large, **usual)
+    assert (answer.status, answer.json["message"]) == (413, "The file is larger than 25 MiB.")
+    assert send_form(api, large[: MAX_FILE_BYTES + 1], **usual).errors == {"content": ["Is larger than 25 MiB."]}
+    elsewhere = {"Content-Type": "multipart/form-data; boundary=limit"}
+    assert api.call("POST", "/tags", raw=large[:2_000_000], headers=elsewhere).status == 413
+    assert api.post("/files", body_of("client", usual["record_id"], large[:1_000_000])).status == 413
+    assert api.get("/files").json["meta"]["total"] == 0
+
+
+def test_all_faults_of_a_form_are_told_at_once(api):
+    errors = send_form(api, b"", record="site", record_id="x", file_name="x" * 200).errors
+    assert errors.keys() == {"record", "record_id", "name", "content"}
+    for raw in (b"--limit", b"", b"--other\r\n\r\n--other--"):
+        answer = api.call("POST", "/files", raw=raw, headers={"Content-Type": "multipart/form-data; boundary=limit"})
+        assert answer.status in {400, 422}, answer
+
+
+def test_a_form_that_is_sent_again_adds_no_second_file(api):
+    usual = {"record": "client", "record_id": api.usual("/clients"), "headers": {"Idempotency-Key": "photo-1"}}
+    first, again = (send_form(api, JPEG * 300_000, **usual) for _ in range(2))
+    assert (first.data, again.headers["idempotency-replayed"]) == (again.data, "true")
+    assert send_form(api, JPEG * 300_001, **usual).code == "idempotency_key_reused"
     assert api.get("/files").json["meta"]["total"] == 1

@@ -9,11 +9,11 @@ import pytest
 import time_machine
 
 from retainer.console.editing import references
-from retainer.console.forms import MAX_FIELDS
 from retainer.console.pages import week_page
 from retainer.console.routes import CONSOLE_ROUTES
 from retainer.errors import MAX_OF_A_KIND
 from retainer.kernel import limits
+from retainer.kernel.uploads import MAX_FIELDS
 from retainer.store.engines import Sqlite
 from tests.console.test_hostile import fields_of
 from tests.console.test_pages import fill, paths

@@ -1,29 +1,17 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
-from typing import BinaryIO, NamedTuple
 from urllib.parse import parse_qsl
 
-from multipart import MultipartParser, parse_options_header
-
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
+from retainer.kernel import uploads
+from retainer.kernel.http import Request
+from retainer.kernel.uploads import MAX_FIELDS, SentFile
 from retainer.values.texts import clean
 
 CONTENT_TYPE = "application/x-www-form-urlencoded"
-MULTIPART = "multipart/form-data"
-"""How browsers send a form with a file (RFC 7578)."""
-MAX_FIELDS = 2000
-"""Fields of a form: an invoice of 200 lines has nine for each."""
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
-
-
-class SentFile(NamedTuple):
-    """A file of a form: its name on the computer of the person, and its bytes."""
-
-    name: str
-    stream: BinaryIO
 
 
 class Form:
@@ -69,18 +57,9 @@ def parse(text: str) -> Form:
     return build_form(pairs)
 
 
-def parse_upload(body: bytes, content_type: str) -> Form:
+def parse_upload(request: Request) -> Form:
     """Return the fields and files of a form. Raises `bad_request`, and `validation_failed` for invalid text."""
-    pairs, files = list[tuple[str, str]](), dict[str, SentFile]()
-    try:
-        boundary = parse_options_header(content_type)[1].get("boundary", "")
-        for part in MultipartParser(BytesIO(body), boundary, len(body), part_limit=MAX_FIELDS, spool_limit=len(body)):
-            if part.filename is None:
-                pairs.append((part.name, part.value))
-            elif part.filename:  # empty if no file was chosen
-                files[part.name] = SentFile(clean(part.filename), part.file)
-    except ValueError:
-        raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
+    pairs, files = uploads.read_form(request)
     form = build_form(pairs)
     form.files = files
     return form

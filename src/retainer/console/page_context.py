@@ -211,7 +211,9 @@ class PageContext(msgspec.Struct):
 
     @property
     def _sent_form(self) -> SentForm:
-        content = f"{self.request.path} {self.request.body.hex()} {self.cookies.get(SESSION)}"
+        once, upload = self.form.text("once"), self.upload  # a body on disk is told by its file
+        sent = self.request.body.hex() if self.request.upload is None else f"{once} {upload and upload.content.sha256}"
+        content = f"{self.request.path} {sent} {self.cookies.get(SESSION)}"
         return SentForm(self.person.session_id or 0, content)
 
     def earlier_answer(self, tx: Tx) -> Redirect | None:

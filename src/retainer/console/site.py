@@ -16,7 +16,7 @@ from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.actors import THE_OPERATOR
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
-from retainer.kernel import pipeline
+from retainer.kernel import pipeline, uploads
 from retainer.kernel.batch import ATOMIC_SECONDS
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import admit_person, hit_address
@@ -143,7 +143,13 @@ class Console:
         if context.request.method != "POST":
             target = path + (f"?{context.request.query}" if path and context.request.query else "")
             return context.redirect(f"/sign-in?next={quote(target)}" if target else "/sign-in")
-        if route is not None and route.show and route.act and not route.has_store and not _is_upload(context.request):
+        if (
+            route is not None
+            and route.show
+            and route.act
+            and not route.has_store
+            and not uploads.is_upload(context.request)
+        ):
             try:
                 form = context.form if context.form.texts else _read_form(context.request, route, MAX_CARRIED)
             except Refusal:
@@ -235,21 +241,16 @@ def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
 
 def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
     """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-    is_upload = route.read_file is not None and _is_upload(request)
+    is_upload = route.read_file is not None and uploads.is_upload(request)
     if len(request.body) > limit and not is_upload:
         raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. Shorten your input.")
     content_type = request.environ.get("CONTENT_TYPE", "")
     if request.body and not is_upload and content_type.partition(";")[0] != forms.CONTENT_TYPE:
-        expected = forms.MULTIPART if route.read_file else forms.CONTENT_TYPE
+        expected = uploads.FORM if route.read_file else forms.CONTENT_TYPE
         raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
     if is_upload:
-        return forms.parse_upload(request.body, content_type)
+        return forms.parse_upload(request)
     return forms.parse(request.body.decode(errors="replace"))
-
-
-def _is_upload(request: Request) -> bool:
-    content_type: str = request.environ.get("CONTENT_TYPE", "")
-    return content_type.partition(";")[0] == forms.MULTIPART
 
 
 def _read_once(read: Callable[[Tx, PageContext], Reply | None], tx: Tx, context: PageContext) -> Reply | None:

@@ -10,7 +10,6 @@ its `fields`. The type of a file follows from its first bytes: `application/pdf`
 """
 
 from functools import lru_cache
-from io import BytesIO
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -31,6 +30,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf, Query
 from retainer.kernel.representations import SANDBOX, Representation, RunApart
 from retainer.kernel.resource import Resource
+from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.schema import support as schema
 from retainer.schema.files import OF_RECORDS, files
 from retainer.schema.filters import Where
@@ -216,6 +216,7 @@ api = Resource(
     tag="Files",
     scope=None,
     table=files,
+    takes_files=True,
     needs="Needs the scope of the record, like `expenses:read` to read and `expenses:write` to add and delete.",
 )
 
@@ -233,11 +234,18 @@ def list_files(tx: Tx, caller: Caller, filters: FileFilter, page: Page) -> Paged
 
 @api.post()
 def create_file(tx: Tx, caller: Caller, body: New[NewFile]) -> File:
-    """Add a file to a record. A body has at most 1 MiB."""
+    """Add a file to a record.
+
+    A JSON body has at most 1 MiB. A file of up to 25 MiB is sent as `multipart/form-data`, with the fields `record`,
+    `record_id` and, as a file, `content`, whose name is that of the file unless a field `name` has another.
+    """
     if body.record is not None:
         caller.require_scope(f"{HOLDERS[body.record][1]}:write")
     tx.raise_errors()
-    return add_file(tx, body.record, body.record_id, body.name, examine(BytesIO(body.content)))
+    content = examine(body.content)
+    if content.size > MAX_FILE_BYTES:
+        raise invalid({"content": ["Is larger than 25 MiB."]})
+    return add_file(tx, body.record, body.record_id, body.name, content)
 
 
 @api.get("/{file_id}", representations=(Representation(BYTES, "bytes", prepare),))

@@ -1,10 +1,12 @@
 """Bodies of POST, PUT and PATCH, read as records."""
 
+import re
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 import msgspec
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal
+from retainer.kernel import uploads
 from retainer.kernel.http import Request
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
@@ -12,6 +14,7 @@ from retainer.values.reading import complete, fixed_errors, read_fields
 from retainer.values.strict_json import read_object
 
 T = TypeVar("T")
+WHOLE = re.compile(r"[1-9][0-9]{0,15}")
 NEW = object()
 New = Annotated[T, NEW]
 """The record that a POST describes: `body: New[Client]` is a Client."""
@@ -38,6 +41,18 @@ class RequestBody:
             return cls(read_object(raw, content_type, encoding), model, use)
         except Refusal as refusal:
             return cls({}, model, use, refusal)
+
+    @classmethod
+    def read_form(cls, request: Request, model: Any) -> Self:
+        """Return the body that a form with a file describes; the file has its name, unless a field has another."""
+        try:
+            pairs, files = uploads.read_form(request)
+        except Refusal as refusal:
+            return cls({}, model, "Create", refusal)
+        fields: dict[str, object] = {name: int(text) if WHOLE.fullmatch(text) else text for name, text in pairs}
+        for name, file in files.items():
+            fields = {"name": file.name, **fields, name: file.stream}
+        return cls(fields, model, "Create")
 
     def new(self, errors: BodyErrors) -> Any:
         """Return the record that the fields describe; note their errors. Raises the refusal of an unreadable body."""

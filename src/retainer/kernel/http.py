@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import IO, BinaryIO
 from wsgiref.types import WSGIEnvironment
 
 import msgspec
@@ -58,8 +59,8 @@ class Request:
     """
 
     __slots__ = (
-        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "place", "query"),
-        *("record", "refusal", "settings", "shown_address"),
+        *("account_id", "began", "body", "environ", "has_body", "id", "method", "opened", "part", "path", "place"),
+        *("query", "record", "refusal", "settings", "shown_address", "upload"),
     )
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
@@ -67,6 +68,10 @@ class Request:
         self.environ = environ
         self.settings = settings
         self.body = b""
+        self.upload: tuple[BinaryIO, int] | None = None
+        """A body that is too large for memory: the file on disk that has it, and its size."""
+        self.opened: list[IO[bytes]] = []
+        """The files of the request, which are closed with its response."""
         self.refusal: Refusal | None = None
         self.account_id: int | None = None
         self.place: Place | None = None

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from io import IOBase
 
 from sqlalchemy import bindparam, delete, insert, select
 
@@ -103,6 +104,14 @@ def read_key(request: Request) -> str | None:
     return value
 
 
+def _plain(value: object) -> object:
+    """Return a value as JSON has it: of a file, its digest."""
+    if not isinstance(value, IOBase):
+        return value
+    value.seek(0)
+    return hashlib.file_digest(value, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
 def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes, running: Running) -> Attempt | None:
     """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
@@ -111,7 +120,7 @@ def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes,
     value = read_key(request)
     if value is None:
         return None
-    meant = body if isinstance(body, bytes) else meaning(body)
+    meant = body if isinstance(body, bytes) else meaning({name: _plain(value) for name, value in body.items()})
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
     return Attempt(running, key_id, value + request.part, digest.hexdigest())

@@ -16,7 +16,7 @@ from sqlalchemy import Table
 
 from retainer.errors import not_found
 from retainer.kernel import body as bodies
-from retainer.kernel import etag
+from retainer.kernel import etag, uploads
 from retainer.kernel.answers import List, SummedList, answer_of
 from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
@@ -58,7 +58,9 @@ class Call(msgspec.Struct):
 
     def read(self, body: bytes) -> None:
         """Read the body if the operation has one; once more for each retry."""
-        if self.operation.body is not None:
+        if self.operation.body and self.operation.resource.takes_files and uploads.is_upload(self.request):
+            self.sent = bodies.RequestBody.read_form(self.request, self.operation.body)
+        elif self.operation.body is not None:
             self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
 
 
@@ -244,6 +246,8 @@ class Resource:
     """What the sender of a POST is told if there is no handler for it."""
     needs: str = ""
     """What a key needs, if that depends on the record: the handlers then require the scope."""
+    takes_files: bool = False
+    """Whether the bodies of its operations may be forms with a file."""
     visible_to: VisibleTo | None = None
     """Returns a record with what the caller may see; None: everything."""
     operations: "list[Operation]" = field(default_factory=list, init=False)

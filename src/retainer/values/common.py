@@ -5,7 +5,8 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Literal, NamedTuple
+from io import SEEK_END, BytesIO, IOBase
+from typing import Annotated, BinaryIO, Literal, NamedTuple, cast
 
 from msgspec import Meta
 from stdnum import bic, iban
@@ -24,19 +25,23 @@ def read_color(value: object) -> str:
     return text.lower()
 
 
-def read_base64(value: object) -> bytes:
-    """Return the bytes of a Base64 text (RFC 4648, 4), in one line or several."""
+def read_base64(value: object) -> BinaryIO:
+    """Return a stream of the bytes of a Base64 text (RFC 4648, 4), in one line or several; that of a form as it is."""
+    if isinstance(value, IOBase):
+        if not value.seek(0, SEEK_END):
+            raise InvalidValue(hint="this has no bytes.")
+        return cast("BinaryIO", value)
     try:
         found = b64decode("".join(read_text(value).split()), validate=True)
     except ValueError:
         raise ValueError from None
     if not found:
         raise InvalidValue(hint="this has no bytes.")
-    return found
+    return BytesIO(found)
 
 
-BASE64: dict[str, object] = {"contentEncoding": "base64", "minLength": 4}
-Base64 = Annotated[bytes, kind(read_base64, "the bytes of a file in Base64", **BASE64, examples=["UmVjZWlwdA=="])]
+BASE64: dict[str, object] = {"type": "string", "contentEncoding": "base64", "minLength": 4}
+Base64 = Annotated[BinaryIO, kind(read_base64, "the bytes of a file in Base64", **BASE64, examples=["UmVjZWlwdA=="])]
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 
 ActingUser = Annotated[

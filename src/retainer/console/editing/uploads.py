@@ -16,8 +16,8 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import Text191
 from retainer.values.reading import reader
 
-UPLOAD = Field("file", "File", File(), "At most 1 MiB. PDFs and photos open in the browser, other files are saved.")
-RECEIPT = Field("file", "Receipt", File(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 1 MiB.")
+UPLOAD = Field("file", "File", File(), "At most 25 MB. PDFs and photos open in the browser, other files are saved.")
+RECEIPT = Field("file", "Receipt", File(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 25 MB.")
 read_name = reader(Text191)
 
 

@@ -1,5 +1,6 @@
 """Bodies of requests: awaited without a thread, in places that accounts share (decision 27)."""
 
+import time
 from asyncio import CancelledError
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ import msgspec
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.kernel.http import MAX_BODY_BYTES, Request
+from retainer.kernel.uploads import MAX_UPLOAD_BYTES, may_be_large, temporary_file
 from retainer.server.http.exchange import Exchange, Pending
 from retainer.values.decoding import decoder
 
@@ -17,6 +19,9 @@ BODY_SECONDS = 10
 """From the arrival of a request to the end of its body."""
 BODIES, ANONYMOUS_BODIES = 256, 32
 """Maximum number of awaited bodies, of accounts and of senders without one; also the MiB that they may take."""
+UPLOADS, UPLOAD_SECONDS = 64, 60
+"""Maximum number of files that come at the same time, each to disk, and how long each may take."""
+TOO_LARGE = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
 MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES
 RETRY = {"Retry-After": "5"}
 
@@ -29,13 +34,23 @@ class Bodies:
     def __init__(self, pending: Pending, hand_on: Callable[[Exchange], object]) -> None:
         self.pending, self.hand_on = pending, hand_on
         self.of_accounts = FairSemaphore(BODIES, BODIES // 4, BODIES, self._refuse_place)
+        self.uploads = FairSemaphore(UPLOADS, UPLOADS // 4, BODIES, self._refuse_place)
         self.anonymous = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES, self._refuse_place)
 
     def receive(self, exchange: Exchange) -> None:
-        exchange.places = self.of_accounts if isinstance(exchange.subject, int) else self.anonymous
-        self.pending.add(exchange, exchange.arrived + BODY_SECONDS, self._end_wait_for_place)
+        is_known = isinstance(exchange.subject, int)
+        exchange.places = self.of_accounts if is_known else self.anonymous
+        if is_known and length_of(exchange.request) > MAX_BODY_BYTES and may_be_large(exchange.request):
+            exchange.places = self.uploads
+        self.pending.add(exchange, exchange.arrived + self._seconds(exchange), self._end_wait_for_place)
         if exchange.places.enter(exchange.subject, exchange):
             self._read(exchange)
+
+    def _seconds(self, exchange: Exchange) -> int:
+        return UPLOAD_SECONDS if exchange.places is self.uploads else BODY_SECONDS
+
+    def _limit(self, exchange: Exchange) -> int:
+        return MAX_UPLOAD_BYTES if exchange.places is self.uploads else MAX_BODY_BYTES
 
     def _end_wait_for_place(self, exchange: Exchange) -> None:
         if exchange.places.leave(exchange.subject, exchange):
@@ -52,13 +67,17 @@ class Bodies:
         The rest of a body that is too large is received too, and discarded: closing a connection with unread data
         resets it, and a client or a proxy that is still sending would lose the response.
         """
-        self.pending.add(exchange, exchange.arrived + BODY_SECONDS, self._end_late)
+        self.pending.add(exchange, exchange.arrived + self._seconds(exchange), self._end_late)
         length = length_of(exchange.request)
-        if length > MAX_BODY_BYTES and exchange.request.header("EXPECT"):  # it asks before it sends (RFC 9110, 10.1.1)
+        if length > self._limit(exchange) and exchange.request.header(
+            "EXPECT"
+        ):  # it asks before it sends (RFC 9110, 10.1.1)
             self._end(exchange)
         elif 0 < length <= MAX_BODY_BYTES:
             self._await(exchange, exchange.client(), self._take_all)
         else:
+            if MAX_BODY_BYTES < length <= self._limit(exchange):
+                exchange.request.upload = temporary_file(exchange.request), length
             exchange.client.__aiter__()
             self._read_chunk(exchange)
 
@@ -79,13 +98,16 @@ class Bodies:
         if exchange not in self.pending:  # it came too late
             return
         exchange.size += len(chunk)
-        is_too_large = exchange.size > MAX_BODY_BYTES
+        is_too_large = exchange.size > self._limit(exchange)
         if is_too_large:
             exchange.body.clear()
+        elif exchange.request.upload is not None:
+            exchange.request.upload[0].write(chunk)
         else:
             exchange.body.append(chunk)
         is_unwanted = is_too_large and exchange.request.header("EXPECT")
-        if chunk and exchange.size <= MAX_DISCARDED_BYTES and not is_unwanted:
+        most = max(MAX_DISCARDED_BYTES, self._limit(exchange))
+        if chunk and exchange.size <= most and not is_unwanted:
             self._read_chunk(exchange)
         else:
             self._end(exchange)
@@ -104,12 +126,17 @@ class Bodies:
         request = exchange.request
         request.body = b"".join(exchange.body)
         exchange.body.clear()
-        if max(exchange.size, length_of(request)) > MAX_BODY_BYTES:
-            message = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
+        if max(exchange.size, length_of(request)) > self._limit(exchange):
+            message = "The file is larger than 25 MiB." if exchange.places is self.uploads else TOO_LARGE
             self._leave_place(exchange, Refusal("body_too_large", message))
             return
         request.has_body = False
-        self._leave_place(exchange, None if is_whole(request) else incomplete(request))
+        if request.upload is not None:  # its time begins when the file has come
+            exchange.arrived = time.monotonic()
+            is_complete = exchange.size == length_of(request)
+        else:
+            is_complete = is_whole(request)
+        self._leave_place(exchange, None if is_complete else incomplete(request, self._seconds(exchange)))
 
     def _leave_place(self, exchange: Exchange, refusal: Refusal | None) -> None:
         following = exchange.places.release(exchange.subject)
@@ -133,8 +160,8 @@ def length_of(request: Request) -> int:
     return int(request.environ.get("CONTENT_LENGTH") or 0)
 
 
-def incomplete(request: Request) -> Refusal:
-    message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
+def incomplete(request: Request, seconds: int = BODY_SECONDS) -> Refusal:
+    message = f"The body is incomplete. Send the whole request again, within {seconds} seconds."
     if "CONTENT_LENGTH" not in request.environ:
         message = (
             "The body has no Content-Length and is not a JSON object, so its end may be missing. "

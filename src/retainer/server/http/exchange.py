@@ -69,6 +69,8 @@ class Exchange:
         if ending.has_begun() and CLOSE not in headers:
             headers.append(CLOSE)
         body = b"" if self.request.method == "HEAD" else response.body
+        for file in self.request.opened:
+            file.close()
         client, self.client = self.client, None  # the server closes a connection whose body nobody can read any more
         client.response_bytes(response.status, headers, body)
 
