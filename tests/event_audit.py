@@ -50,9 +50,10 @@ class Audit:
             for row in self.rows(table.name):
                 found[resource_of(table), row["id"]] = {name: row[name] for name in shown}
         for name, column, owner, field in PARTS:
+            shown = [column.name for column in metadata.tables[name].c if "hidden" not in column.info]
             for row in self.rows(name):
                 record = found[resource_of(metadata.tables[owner]), row[column]]
-                record[field] = [*record.get(field, []), row]
+                record[field] = [*record.get(field, []), {name: row[name] for name in shown}]
         return found
 
     def events(self) -> list[dict[str, Any]]:

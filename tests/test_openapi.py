@@ -312,7 +312,7 @@ def test_operations_are_named_by_what_they_do():
     client = {described(operation)["operationId"] for operation in OPERATIONS if operation.path.startswith("/clients")}
     assert client == {
         *("listClients", "createClient", "getClient", "updateClient", "replaceClient", "deleteClient", "upsertClient"),
-        *("getClientByExternalId", "updateClientByExternalId", "deleteClientByExternalId"),
+        *("getClientByExternalId", "updateClientByExternalId", "deleteClientByExternalId", "getUnbilledWorkOfClient"),
     }
 
 

@@ -183,7 +183,7 @@ def test_what_is_copied_from_a_template_counts_until_its_project_is_deleted(api)
 CHILDREN = {
     "/clients": ("external_contacts", "projects", "sites"),
     "/tags": ("_tags",),
-    "/projects": ("tasks", "expenses", "time_entries"),
+    "/projects": ("tasks",),  # `to_bill_amount` reads unbilled work, see tests/api/test_to_bill.py
     "/projects/{id}/milestones": ("tasks",),
     "/tasks": ("FROM tasks AS", "time_entries"),
     "/tickets": ("ticket_replies", "time_entries"),
@@ -209,7 +209,8 @@ def test_a_project_that_is_billed_otherwise_is_changed_without_a_look_at_its_tim
     for billing_type in ("retainer", "time_and_materials"):
         with statements_of(api) as ran:
             changed = api.patch(f"/projects/{project}", {"billing_type": billing_type}).data
-        assert [text for text in ran if "time_entries" in text] == []
+        changed_by = [text for text in ran if not text.startswith("SELECT json_array(projects")]
+        assert [text for text in changed_by if "time_entries" in text] == []
         seen.append((changed["unbilled_minutes"], changed["unbilled_amount"], changed["billable_amount"]))
     assert seen == [(0, "0.00", "90.00"), (90, "90.00", "90.00")]
 

@@ -1,6 +1,6 @@
 """The resources of all areas, in the order of the reference."""
 
-from retainer.billing import expenses, lines, payments
+from retainer.billing import expenses, lines, payments, unbilled_work
 from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices, preview
 from retainer.billing.quotes import quotes
@@ -15,6 +15,7 @@ OF_AREAS = [
     clients.api,
     contacts.api,
     tags.api,
+    unbilled_work.of_client,
     projects.api,
     preview.api,
     milestones.api,
@@ -25,6 +26,7 @@ OF_AREAS = [
     lines.of_quotes,
     invoices.api,
     lines.of_invoices,
+    unbilled_work.of_account,
     payments.api,
     credit_notes.made,
     credit_notes.api,

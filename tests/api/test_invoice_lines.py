@@ -72,6 +72,7 @@ def test_it_works(api):
         "expense_ids": [],
         "milestone_id": None,
         "fee_month": None,
+        "recorded_quantity": None,
         "amount": "72.92",  # 2.5 x 33.3333 x 0.875 = 72.916...
         "currency": "EUR",
     }

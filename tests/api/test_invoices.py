@@ -76,7 +76,7 @@ def test_it_works(api):
     null_fields += ("tax_exemption_reason", "document_version")
     design, rebate = invoice["lines"]
     item = {"invoice_id": invoice["id"], "kind": "item", "time_entry_ids": [], "expense_ids": []}
-    item |= {"milestone_id": None, "fee_month": None}
+    item |= {"milestone_id": None, "fee_month": None, "recorded_quantity": None}
     assert design == LINE | item | {
         **{name: design[name] for name in ("id", "created_at", "updated_at")},
         "unit_price": "800.00",

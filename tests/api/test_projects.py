@@ -73,6 +73,7 @@ def test_it_works(api):
         "unbilled_minutes": 0,
         "billable_amount": "0.000",
         "unbilled_amount": "0.000",
+        "to_bill_amount": "0.000",
         "invoiced_amount": "0.000",
         "expense_amount": "0.000",
         "budget_used_percent": 0.0,

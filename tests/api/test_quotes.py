@@ -207,7 +207,7 @@ def test_an_accepted_quote_becomes_a_project_once_and_is_then_locked(api):
     assert "accepted" in api.post("/projects", {"quote_id": quote["id"]}).errors["quote_id"][0]
     api.patch(path, {"status": "accepted", "accepted_by": "Jana"})
     project = api.post("/projects", {"quote_id": quote["id"]}).data
-    assert [project[name] for name in ("name", "client_id", "budget_amount", "quote_id")] == [
+    assert [project[name] for name in ("name", "client_id", "fixed_fee", "quote_id")] == [
         "Relaunch", quote["client_id"], "1600.00", quote["id"],
     ]  # fmt: skip
     assert api.get(path).data["converted_project_id"] == project["id"]
@@ -222,11 +222,14 @@ def test_an_accepted_quote_becomes_a_project_once_and_is_then_locked(api):
 
 
 @pytest.mark.parametrize(
-    ("currency", "quantity", "budget"), [("EUR", "2", "1600.00"), ("USD", "2", None), ("EUR", "-2", None)]
+    ("currency", "quantity", "price"), [("EUR", "2", "1600.00"), ("USD", "2", None), ("EUR", "-2", None)]
 )
-def test_a_project_gets_its_budget_from_a_quote_in_the_currency_of_its_client(api, currency, quantity, budget):
-    quote = quote_of(api, status="accepted", currency=currency, lines=[LINE | {"quantity": quantity}])
-    assert api.post("/projects", {"quote_id": quote["id"], "name": "Relaunch"}).data["budget_amount"] == budget
+def test_a_project_gets_its_fee_or_budget_from_a_quote_in_the_currency_of_its_client(api, currency, quantity, price):
+    line = LINE | {"quantity": quantity}
+    for fields, found in (({}, (price, None)), ({"billing_type": "time_and_materials"}, (None, price))):
+        quote = quote_of(api, status="accepted", currency=currency, lines=[line])
+        project = api.post("/projects", {"quote_id": quote["id"], "name": "Relaunch", **fields}).data
+        assert (project["fixed_fee"], project["budget_amount"]) == found
 
 
 def test_numbers_have_no_gaps_and_restart_each_year(api):

@@ -31,7 +31,7 @@ OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdu
 OF_MONTHS = f"month {SUMS} tax collected expenses"
 MONEY = (
     "currency invoiced credited revenue tax collected outstanding overdue overdue_count refund_due written_off "
-    "expenses unbilled_time unbilled_expenses"
+    "expenses unbilled_time unbilled_expenses unbilled_milestones unbilled_fees unbilled_fixed_fees to_bill"
 )
 
 
@@ -179,7 +179,7 @@ def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books
         assert found[name]["rows"] == []
     assert found["tax"]["input_rows"] == []
     assert format_rows(found["overview"]["money"])[1:] == [
-        "USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00 0.00 0.00"
+        "USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00"
     ]
     assert {row["invoice_count"] for row in found["revenue-by-month"]["rows"]} == {0}
     assert {row["tracked_minutes"] for row in found["utilisation"]["rows"]} == {0}
@@ -247,11 +247,14 @@ def test_revenue_by_month_has_every_month_in_each_currency(books):
     assert format_rows(days["rows"])[1:] == ["2026-02 EUR 1 300.00 0.00 300.00 0.00 0.00 100.00"]
 
 
+NONE = "0.00 0.00 0.00"
+
+
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
     assert format_rows(read(books.api, "overview", last="2026-03-18")["money"]) == [
         MONEY,
-        "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 0.00 300.00 100.00 0.00 100.00",
-        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00 0.00 0.00",
+        f"EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 0.00 300.00 100.00 0.00 100.00 {NONE} 100.00",
+        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00",
     ]
     for first, last, expected in (
         ("2026-01-01", "2026-03-31", {"EUR": "1700.00", "USD": "100.00"}),
@@ -311,8 +314,11 @@ def test_thirteen_months_are_told_even_when_nothing_happened(api):
 @pytest.mark.parametrize(
     ("net", "paid", "expected"),
     [
-        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 0 0 1005 15 1005"),
-        ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 0.000 0.000 1.005 15.000 1.005"),
+        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 0 0 1005 15 1005 0 0 0 1020"),
+        (
+            *("1.005", "0.006"),
+            "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 0.000 0.000 1.005 15.000 1.005 0.000 0.000 0.000 16.005",
+        ),
     ],
 )
 def test_money_has_the_digits_of_its_currency(api, net, paid, expected):

@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from tests.databases import each_database
 
-RUN = {"time": {}, "expenses": {}, "milestones": {}, "fees": {}}
+RUN = {"time": {}, "expenses": {}, "milestones": {}, "fees": {}, "fixed_fees": {}}
 
 
 @pytest.fixture(autouse=True)

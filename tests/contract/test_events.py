@@ -18,7 +18,8 @@ from tests.event_audit import MODELS, Audit
 from tests.length import IS_FULL
 
 SUMS = (
-    "tracked_minutes billable_minutes unbilled_minutes billable_amount unbilled_amount invoiced_amount expense_amount"
+    "tracked_minutes billable_minutes unbilled_minutes billable_amount unbilled_amount to_bill_amount invoiced_amount "
+    "expense_amount"
 )
 MEASURED = "last_checked_at last_status_code response_time_ms last_error ssl_expires_at last_synced_at"
 UPTIME = "uptime_percent_24h uptime_percent_7d uptime_percent_30d"

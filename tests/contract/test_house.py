@@ -145,7 +145,7 @@ DECLARED = {
 """What the program declares: as many as there are in its text, whatever is requested."""
 BOUNDED = {
     *("doctor/references.py", "doctor/texts.py"),
-    *("billing/kinds/dated.py", "console/editing/fields.py", "console/editing/references.py"),
+    *("billing/kinds/dated.py", "billing/to_bill.py", "console/editing/fields.py", "console/editing/references.py"),
     *("console/names.py", "crm/currency.py"),
     *("documents/printable.py", "reference/answers.py"),
     *("reports/money.py", "reports/common.py", "reports/utilisation.py"),

@@ -49,7 +49,8 @@ WALKS_ACCOUNT = re.compile(r"SEARCH .*\(account_id=\?\)$")
 READS_LAST = ("SEARCH events ", "ORDER BY events.id DESC LIMIT 1")
 """The step of a statement that reads only the last event."""
 READS_ALL = {f"SCAN {table}" for table in metadata.tables}
-LISTS_AND_REPORTS = r"GET /[a-z-]+|GET /reports/.*"  # a list walks an index in its order, up to the end of the page
+LISTS_AND_REPORTS = r"GET /[a-z-]+|GET /reports/.*|GET /clients/\{client_id\}/unbilled-work"
+"""A list walks an index in its order, up to the end of the page; a report finds its first and last bucket so."""
 
 
 @only_sqlite

@@ -19,7 +19,7 @@ from retainer.billing import expenses, reading, rules, shares
 from retainer.billing.credit_notes import credit_notes as crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.kinds.base import LineContext, RecordedItem
+from retainer.billing.kinds.base import NO_TERMS, LineContext, RecordedItem
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
@@ -108,7 +108,7 @@ class Product:
             line.kind = kind.name
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
-            context = LineContext(invoice, UNUSED_RATE, {}, self.owners, {}, set(), "UTC", "en")
+            context = LineContext(invoice, NO_TERMS, {}, self.owners, {}, set(), "UTC")
             amount = kind.price_items(tx, line, items, context)
         rules.complete_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
         return line

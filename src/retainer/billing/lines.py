@@ -79,6 +79,7 @@ def delete_line(tx: Tx, table: Table, document: Document, lines: Table, line_id:
         raise not_found(singular(lines))
     check_draft(table, document)
     if isinstance(line, InvoiceLine):
+        work.stop_counting_for_fees(tx, [line])
         work.detach(tx, [line])
     tx.delete(lines, line_id)
     document.lines = [other for other in document.lines if other is not line]  # type: ignore[assignment]
@@ -121,6 +122,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
     work.attach(tx, invoice_id, [body])
+    work.count_for_fees(tx, [body])
     invoice.lines.append(body)
     totals = save_totals(tx, invoices, invoice)
     return WithMeta(

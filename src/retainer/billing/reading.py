@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, literal, select
 
 from retainer.billing.invoices.types import Invoice
+from retainer.billing.invoices.unbilled import Rounding
 from retainer.billing.quotes.types import Quote
 from retainer.documents.facts import Customer, Issuer, Language
 from retainer.identity.bank_accounts import BankAccount, read_bank_accounts
@@ -49,6 +50,9 @@ class Parties(NamedTuple):
     bank_accounts: Sequence[BankAccount]
     """Those for other currencies."""
 
+    rounding: Rounding | None
+    """How the account rounds time by default; None if it does not."""
+
     def paid_in(self, currency: str) -> Issuer:
         account = next((each for each in self.bank_accounts if each.currency == currency), None)
         details = {name: getattr(account, name) for name in BANK_DETAILS} if account else {}
@@ -56,7 +60,7 @@ class Parties(NamedTuple):
 
 
 class DocumentProject(NamedTuple):
-    """A project of a document or its lines; its monthly fee in minor units."""
+    """A project of a document or its lines; its monthly fee in minor units, and the days that the fee is for."""
 
     id: int
     name: str
@@ -66,11 +70,8 @@ class DocumentProject(NamedTuple):
     billing_type: str
     currency: str
     retainer_amount: int | None
-    start_date: str | None
-    due_date: str | None
-    created_at: str
-    completed_at: str | None
-    archived_at: str | None
+    fees_from: str | None
+    fees_to: str | None
 
 
 BANK_DETAILS = BankAccount.__struct_fields__[1:]
@@ -103,7 +104,7 @@ def columns_of(
 
 
 def _select_parties(kind: type[Document]) -> Select[str]:
-    """Select the fields of Terms, Customer and Issuer, the contact's client, the language, the bank accounts."""
+    """Select the fields of Terms, Customer, Issuer, the contact's client, language, bank accounts and rounding."""
     texts = [in_document_language(f"{TEXTS[kind]}_{name}") for name in ("introduction", "terms")]
     return (
         select(
@@ -116,6 +117,7 @@ def _select_parties(kind: type[Document]) -> Select[str]:
             external_contacts.c.client_id,
             DOCUMENT_LANGUAGE,
             accounts.c.bank_accounts,
+            *accounts.c["time_rounding_minutes", "time_rounding_to", "time_rounding_each"],
         )
         .select_from(
             clients.join(accounts, accounts.c.id == ACCOUNT).outerjoin(
@@ -143,7 +145,7 @@ def load_parties(
     if row is None:
         return None
     status, currency, days, rate, *texts = row[:OF_CUSTOMER]
-    *of_issuer, contact_client_id, language, bank_accounts = row[OF_ISSUER:]
+    *of_issuer, contact_client_id, language, bank_accounts, minutes, direction, unit = row[OF_ISSUER:]
     issuer = dict(zip(Issuer.__struct_fields__, of_issuer, strict=True))
     percent = issuer[EARLY_PAYMENT[0]]
     issuer |= {EARLY_PAYMENT[0]: None if percent is None else Decimal(percent)}
@@ -151,7 +153,8 @@ def load_parties(
     customer = Customer(**dict(zip(Customer.__struct_fields__, row[OF_CUSTOMER:OF_ISSUER], strict=True)))
     client = Terms(status, currency, days, Decimal(rate), *texts)
     others = read_bank_accounts(bank_accounts)
-    return Parties(client, customer, contact_client_id, Issuer(**issuer), language, others)
+    rounding = Rounding(minutes, direction, unit) if minutes else None
+    return Parties(client, customer, contact_client_id, Issuer(**issuer), language, others, rounding)
 
 
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:

@@ -1,22 +1,41 @@
 """Work: what lines of an invoice bill, of any kind: reading it within its bounds, attaching it, and letting it go."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+
+from sqlalchemy import update
 
 from retainer.billing.document_types import MAX_LINES
-from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, Selection, UnbilledWork
-from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, Found, Key, LineContext, Rows, Work, WorkKind
+from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine
+from retainer.billing.invoices.unbilled import Selection, UnbilledWork
+from retainer.billing.kinds.base import (
+    NO_TERMS,
+    Found,
+    Key,
+    LineContext,
+    LineTerms,
+    Rows,
+    Selectable,
+    Work,
+    WorkKind,
+    ids_of,
+    on_lines,
+)
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
+from retainer.billing.kinds.fixed_fees import FIXED_FEES
 from retainer.billing.kinds.milestones import MILESTONES
 from retainer.billing.reading import Parties, load_projects
-from retainer.documents.facts import Language
+from retainer.rollups import changes
+from retainer.rollups.sources import FEE_LINES
+from retainer.schema.billing import FEE_KINDS, invoice_lines
 from retainer.store.tx import Tx
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
+SELECTABLE: tuple[Selectable, ...] = (*KINDS, FIXED_FEES)
 Lines = Sequence[InvoiceLine]
-Matches = Sequence[tuple[WorkKind, Selection, Found]]
+Matches = Sequence[tuple[Selectable, Selection, Found]]
 NO_LINES: Mapping[int, InvoiceLine] = {}
+FREE = update(invoice_lines).where(on_lines(invoice_lines.c.id)).values(is_freed=True)
 
 
 def kinds_of(line: InvoiceLine) -> list[WorkKind]:
@@ -40,14 +59,14 @@ def excess(tx: Tx, count: int) -> str:
     return f"the batch may bill {left} more" if left is not None and count > left else ""
 
 
-def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice, language: Language) -> tuple[Matches, list[InvoiceLine]]:
+def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice, terms: LineTerms) -> tuple[Matches, list[InvoiceLine]]:
     """Return the work that a request for unbilled work matches, and lines for all of it.
 
     Notes an error, without reading the work, if one invoice cannot take it all.
     """
-    wanted = [(kind, getattr(request, kind.selection)) for kind in KINDS]
+    wanted = [(kind, getattr(request, kind.selection)) for kind in SELECTABLE]
     matches = [
-        (kind, selection, kind.find(tx, selection, invoice, language))
+        (kind, selection, kind.find(tx, selection, invoice, terms))
         for kind, selection in wanted
         if selection is not None
     ]
@@ -89,8 +108,12 @@ def read_work(
     project_ids = {invoice.project_id, *(line.project_id for line in lines), *(row.project_id for row in rows.values())}
     project_ids.update(project_id for _, selection, _ in matches for project_id in selection.project_ids or ())
     now = {line.id: line for line in current}
-    tax_rate, language = (parties.client.tax_rate, parties.language) if parties else (Decimal(0), NO_CLIENTS_LANGUAGE)
-    return LineContext(invoice, tax_rate, now, load_projects(tx, project_ids), rows, set(), tx.actor.timezone, language)
+    projects = load_projects(tx, project_ids)
+    return LineContext(invoice, terms_of(parties), now, projects, rows, set(), tx.actor.timezone)
+
+
+def terms_of(parties: Parties | None) -> LineTerms:
+    return LineTerms(parties.client.tax_rate, parties.language, parties.rounding) if parties else NO_TERMS
 
 
 def attach(tx: Tx, invoice_id: int, lines: Lines) -> None:
@@ -101,6 +124,25 @@ def attach(tx: Tx, invoice_id: int, lines: Lines) -> None:
     for kind in KINDS:
         if of_kind := [line for line in lines if line.kind == kind.name]:
             kind.attach(tx, invoice_id, of_kind)
+
+
+def count_for_fees(tx: Tx, lines: Lines) -> None:
+    """Count lines that were written against the fixed fees of their projects."""
+    if ids := [line.id for line in lines if line.kind in FEE_KINDS]:
+        changes.added(tx, FEE_LINES, ids)
+
+
+def stop_counting_for_fees(tx: Tx, lines: Lines) -> None:
+    """Count lines no longer, before they or the project of their invoice change."""
+    if ids := [line.id for line in lines if line.kind in FEE_KINDS]:
+        changes.removed(tx, FEE_LINES, ids)
+
+
+def free(tx: Tx, lines: Lines) -> None:
+    """Let all that issued lines bill be billed again, as their invoice is void or they are credited."""
+    stop_counting_for_fees(tx, lines)
+    tx.run(FREE, lines=ids_of(lines))
+    detach(tx, lines, is_kept=True)
 
 
 def detach(tx: Tx, lines: Lines, after: Mapping[int, InvoiceLine] = NO_LINES, *, is_kept: bool = False) -> None:

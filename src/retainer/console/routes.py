@@ -10,6 +10,7 @@ from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     bank_pages,
+    billing_run_pages,
     file_pages,
     key_pages,
     list_files,
@@ -73,6 +74,11 @@ def form_page(page: FormPage | Choose, **others: Any) -> Route:
 
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
+    "/billing-run": Route(billing_run_pages.show, billing_run_pages.create_drafts, billing_run_pages.read),
+    "/billing-run/invoices": Route(
+        billing_run_pages.show_invoices, billing_run_pages.issue, billing_run_pages.read_invoices
+    ),
+    "/billing-run/pdfs": Route(billing_run_pages.download),
     "/week": Route(week_page.show, week_page.save, week_page.read),
     "/week/timer": Route(week_page.show, timer_pages.move, timer_pages.read),
     "/api": Route(key_pages.show_api),
@@ -141,7 +147,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
 }
 
 PARTS: dict[Area, tuple[str, ...]] = {
-    "records": ("",),
+    "records": ("", "billing-run"),
     "work": ("week", "search", "records", "profile", "sign-out", "sign-in", "password"),
     "reports": ("reports",),
     "keys": ("api", "keys"),

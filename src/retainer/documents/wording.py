@@ -118,6 +118,8 @@ TEXTS = {
     "draft": ("Draft", "Entwurf"),
     "credit": ("Credit on invoice {number}", "Korrektur zu Rechnung {number}"),
     "fee": ("Retainer", "Monatspauschale"),
+    "fixed_fee": ("Fixed fee", "Festpreis"),
+    "rest_of_fee": ("Remaining fixed fee", "Restlicher Festpreis"),
     "work": ("Work", "Leistungen"),
     "other_work": ("Other work", "Weitere Leistungen"),
     "work_without_project": ("Work without a project", "Leistungen ohne Projekt"),
@@ -277,6 +279,11 @@ def _beginning(first: str, last: str, language: Language) -> str:
 def fee_text(month: str, language: Language) -> str:
     """Return the description of a month of a retainer, like `Retainer September 2026`."""
     return f"{WORDS[language]['fee']} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
+
+
+def fixed_fee_text(project: str, language: Language, *, is_rest: bool) -> str:
+    """Return the description of a fixed fee, or of what is left of it, like `Fixed fee, Relaunch`."""
+    return f"{WORDS[language]['rest_of_fee' if is_rest else 'fixed_fee']}, {project}"
 
 
 def work_text(what: str, days: Sequence[str], language: Language) -> str:

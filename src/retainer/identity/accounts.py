@@ -29,6 +29,9 @@ from retainer.values.common import (
     DiscountPercent,
     Iban,
     Phone,
+    RoundingDirection,
+    RoundingMinutes,
+    RoundingUnit,
     SortCode,
     Unit,
     missing_terms,
@@ -70,6 +73,11 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     """Null until somebody has decided, which counts as 0."""
     hourly_rate: Annotated[kinds.Money | None, "Used if the project, the client and the person have none."] = None
     payment_terms_days: Annotated[PaymentTerms, "Days from the date of an invoice until it is due."] = 30
+    time_rounding_minutes: Annotated[
+        RoundingMinutes | None, "Invoices round hours to multiples of so many minutes; the entries stay as they are."
+    ] = None
+    time_rounding_to: RoundingDirection = "up"
+    time_rounding_each: RoundingUnit = "entry"
     early_payment_discount_percent: Annotated[
         DiscountPercent | None, "What clients can deduct if they pay early (Skonto), unless the client has another."
     ] = None

@@ -68,7 +68,6 @@ SPENT = select(
     expenses.c.date.label("day"),
     *expenses.c["client_id", "project_id", "currency"],
     expenses.c.net_amount.label("expenses"),
-    case((expenses.c.invoice_line_id.is_(None), expenses.c.billable_amount), else_=0).label("unbilled_expenses"),
 )
 REVENUE = ("invoiced", "credited", "discounts", "invoiced_tax", "credited_tax", "discounts_tax")
 """The sums from which revenue and tax follow."""

@@ -3,8 +3,9 @@
 Amounts in different currencies are never added: there is a row for each subject and currency, and a total for each
 currency. Ratios are null if the divisor is 0 or less. A period has at most 1096 days. Reports are not paginated.
 
-Overview: the key figures of the agency, for a period or as of now. Money has a row for each currency. `unbilled_time`
-excludes hours that a fee covers. `over_budget` and `overdue` exclude completed and archived projects. Templates and
+Overview: the key figures of the agency, for a period or as of now. Money has a row for each currency. `to_bill` and its
+parts count all that is unbilled until the last day, whenever it was done; `unbilled_time` excludes hours that a fee
+covers. `over_budget` and `overdue` exclude completed and archived projects. Templates and
 their tasks never count.
 """
 
@@ -15,12 +16,13 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, select, true
 
 from retainer import schema
+from retainer.billing import to_bill
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.resource import Resource
 from retainer.reports import common, money
 from retainer.reports.utilisation import read_team, worked
 from retainer.rollups import summaries
-from retainer.rollups.summaries import Figures, Sums
+from retainer.rollups.summaries import Figures
 from retainer.schema import expressions
 from retainer.schema.billing import quotes
 from retainer.schema.columns import in_literals
@@ -35,8 +37,8 @@ from retainer.values.exact import half_up
 from retainer.values.kinds import SignedMoney
 from retainer.work import projects, tasks
 
-COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
-SUMS = (*money.REVENUE, "collected", "expenses", "unbilled_expenses")
+COVERED_SUMS = ("unpriced_minutes",)
+SUMS = (*money.REVENUE, "collected", "expenses")
 
 
 class OverviewMoney(msgspec.Struct):
@@ -55,8 +57,14 @@ class OverviewMoney(msgspec.Struct):
     refund_due: common.RefundDue
     written_off: common.WrittenOff
     expenses: common.Expenses
-    unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
-    unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]
+    unbilled_time: Annotated[SignedMoney, "Billable time until the last day that is on no invoice now."]
+    unbilled_expenses: Annotated[SignedMoney, "Billable expenses until the last day that are on no invoice now."]
+    unbilled_milestones: Annotated[SignedMoney, "Milestones completed by then that are on no invoice now."]
+    unbilled_fees: Annotated[SignedMoney, "Months of retainers begun by then that are on no invoice now."]
+    unbilled_fixed_fees: Annotated[
+        SignedMoney, "What no invoice bills now of the fixed fees of projects completed by then."
+    ]
+    to_bill: Annotated[SignedMoney, "Sum of the five unbilled amounts: what the next invoices would bill, before tax."]
 
 
 class OverviewTime(msgspec.Struct):
@@ -167,7 +175,7 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: common.Period, *, s
     median = half_up(sum(middle), 2) if middle else None
     return Overview(
         period,
-        read_money(tx, period, query, time_sums, covered_sums),
+        read_money(tx, period, query),
         OverviewTime(
             tracked_minutes=tracked,
             billable_minutes=billable,
@@ -185,23 +193,16 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: common.Period, *, s
     )
 
 
-def read_money(
-    tx: Tx, period: common.Period, query: common.ReportQuery, time_sums: Sums, covered_sums: Sums
-) -> list[OverviewMoney]:
+def read_money(tx: Tx, period: common.Period, query: common.ReportQuery) -> list[OverviewMoney]:
     """Return the money of a period: a row for each currency, or one of zeros."""
-    figures = money.read(tx, period, ("currency",), SUMS, **query.only())
-    balances = money.balances(tx, period, ("currency",), **query.only())
-    time_totals = common.by_currency(time_sums)
-    currencies = {currency for (currency,) in (*balances, *figures)}
-    currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
-    rows = []
-    for currency in sorted(currencies) or [query.currency or tx.actor.currency]:
-        time_total, covered = (time_totals.get(currency, Figures()), covered_sums.get((currency,), Figures()))
-        unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
-        sums = Figures(figures.get((currency,), {}) | balances.get((currency,), {}))
-        sums["unbilled_time"] = unbilled - covered_unbilled
-        rows.append(common.make_row(OverviewMoney, currency, sums))
-    return rows
+    by, only = ("currency",), query.only()
+    sums = money.read(tx, period, by, SUMS, **only)
+    days = {"last": period.to, "until": period.moments()["until"]}
+    for found in (money.balances(tx, period, by, **only), to_bill.read(tx, by, days, **only)):
+        for key, figures in found.items():
+            sums.setdefault(key, Figures()).update(figures)
+    currencies = sorted(currency for (currency,) in sums) or [query.currency or tx.actor.currency]
+    return [common.make_row(OverviewMoney, currency, sums.get((currency,), Figures())) for currency in currencies]
 
 
 SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)

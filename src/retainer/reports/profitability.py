@@ -13,6 +13,7 @@ import msgspec
 from sqlalchemy import select
 
 from retainer import schema
+from retainer.billing import to_bill
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.resource import Resource
 from retainer.kernel.roles import may
@@ -55,6 +56,9 @@ class ProjectProfitabilityTotal(msgspec.Struct, kw_only=True):
     ]
     unbilled_amount: Annotated[
         SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."
+    ]
+    to_bill_amount: Annotated[
+        SignedMoney, "What the next invoice would bill until the last day, whenever the work was done, before tax."
     ]
     labour_cost: Annotated[
         SignedMoney | None,
@@ -119,15 +123,15 @@ def get_report_project_profitability(
     return WithMeta(read_report(tx, query), common.ReportMeta(tx.now))
 
 
-def read_report(
-    tx: Tx, query: ProfitabilityQuery, money_sums: tuple[str, ...] = MONEY_SUMS
-) -> ProjectProfitabilityReport:
-    """Return the report. Without sums of money, only its figures of time are right, and no invoice is read."""
+def read_report(tx: Tx, query: ProfitabilityQuery) -> ProjectProfitabilityReport:
     period = common.begin(tx, query, None)
     by = ("project_id", "currency")
     summed = summaries.read(tx, schema.rollups.project_sums, period.days, by, TIME_SUMS, **query.only())
-    for (project_id, currency), sums in money.read(tx, period, by, money_sums, **query.only()).items():
+    for (project_id, currency), sums in money.read(tx, period, by, MONEY_SUMS, **query.only()).items():
         summed.setdefault((project_id or 0, currency), Figures()).update(sums)
+    days = {"last": period.to, "until": period.moments()["until"]}
+    for (project_id, currency), sums in to_bill.read(tx, by, days, **query.only()).items():
+        summed.setdefault((project_id or 0, currency), Figures())["to_bill_amount"] = sums["to_bill"]
     by_id = {
         id_: dict(zip(PROJECT_FIELDS, (id_, *fields, percent(used)), strict=True))
         for id_, *fields, used in tx.all(PROJECTS)

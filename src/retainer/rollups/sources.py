@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
 
 from retainer.schema import TAG_LINKS
 from retainer.schema.billing import (
+    FEE_KINDS,
     credit_note_shares,
     credit_notes,
     discount_shares,
@@ -20,6 +21,7 @@ from retainer.schema.billing import (
     is_issued,
     payments,
 )
+from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.expressions import is_unpriced
 from retainer.schema.rollups import project_sums, user_sums
@@ -133,6 +135,20 @@ INVOICE_LINES = Source(
 )
 """Lines of issued invoices: net, by the project of the line or else of the invoice; found by the invoice."""
 
+FEE_LINES = Source(
+    rows_of(
+        invoice_lines,
+        *("invoice_id", "currency"),
+        project_id=func.coalesce(invoice_lines.c.project_id, invoices.c.project_id),
+        record_id=invoice_lines.c.id,
+        fee_billed_amount=invoice_lines.c.amount,
+    )
+    .select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id))
+    .where(in_literals(invoice_lines.c.kind, FEE_KINDS), invoice_lines.c.is_freed.is_(False)),
+    {projects: "project_id"},
+)
+"""Lines that count against a fixed fee, drafts included, by the project as in INVOICE_LINES; found by the line."""
+
 CREDIT_NOTE_SHARES = Source(
     rows_of(
         credit_notes,
@@ -193,6 +209,6 @@ TAG_USES = {
 }
 
 SOURCES = (
-    *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES, DISCOUNT_SHARES),
+    *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, FEE_LINES, CREDIT_NOTE_SHARES, DISCOUNT_SHARES),
     *(CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
 )

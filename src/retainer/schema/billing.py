@@ -4,10 +4,13 @@ import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema import columns as col
+from retainer.schema.work import UNBILLED
 from retainer.values.collation import printed_form
 
 OPEN_INVOICES = ("sent", "partially_paid")
 """The statuses of an invoice that has a balance due."""
+FEE_KINDS = ("item", "milestone")
+"""The kinds of lines that count against the fixed fee of their project."""
 ISSUED_INVOICES = (*OPEN_INVOICES, "paid", "written_off")
 """The statuses of an invoice that counts as revenue: neither a draft nor void."""
 
@@ -126,6 +129,8 @@ invoice_lines = line_table(
     col.text("kind"),
     col.text("fee_month", optional=True),
     col.hidden(col.integer("fee_is_live", optional=True)),  # 1 while the line bills its month, else null
+    col.decimal("recorded_quantity", optional=True),
+    col.hidden(col.flag("is_freed", server_default="0")),  # true once the invoice is void, or all of the line credited
     sa.Index("invoice_lines_by_invoice", "account_id", "invoice_id", "position", "project_id", "amount"),
     sa.Index(None, "account_id", "project_id"),
     col.index_where(
@@ -287,6 +292,11 @@ expenses = col.account_table(
     ),
     col.partial_index("expenses", "invoice_id"),
     col.partial_index("expenses", "invoice_line_id"),
+    col.index_where(  # `billable` first, as for time entries
+        "expenses_unbilled",
+        *("billable", "client_id", "project_id", "currency", "date", "billable_amount"),
+        condition=UNBILLED,
+    ),
     is_announced=True,
     named_by=("description", "vendor"),
 )

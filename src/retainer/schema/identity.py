@@ -29,6 +29,9 @@ accounts = Table(
     col.money("hourly_rate", optional=True),
     col.decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
     col.integer("payment_terms_days"),
+    col.integer("time_rounding_minutes", optional=True),
+    col.text("time_rounding_to", server_default="up"),
+    col.text("time_rounding_each", server_default="entry"),
     col.decimal("early_payment_discount_percent", optional=True),
     col.integer("early_payment_discount_days", optional=True),
     col.text("client_number_pattern"),

@@ -24,6 +24,8 @@ projects = col.account_table(
     col.maintained("invoiced_amount", col.money),
     col.maintained("expense_amount", col.money),
     *(col.hidden(col.maintained(name)) for name in ("tasks_count", "tasks_done_count", "tasks_cancelled_count")),
+    col.hidden(col.maintained("fee_billed_amount", col.money)),
+    *map(col.hidden, col.optional(col.day, "fees_from", "fees_to")),  # the days of a retainer; null for other projects
     col.text("external_id", optional=True),
     col.sortable("name"),
     col.searchable("name", "code", "description"),

@@ -83,6 +83,15 @@ DiscountPercent = Annotated[
 """XRechnung has two decimal places for it."""
 
 
+RoundingMinutes = Annotated[int, Meta(ge=1, le=60), Unit("minutes")]
+RoundingDirection = Annotated[
+    Literal["up", "nearest"], Meta(title="RoundingDirection"), "Up, or to the nearest multiple, halves up."
+]
+RoundingUnit = Annotated[
+    Literal["entry", "line"], Meta(title="RoundingUnit"), "Each time entry is rounded, or the sum of each line."
+]
+
+
 def missing_terms(percent: object, days: int | None) -> Iterator[tuple[str, str]]:
     """Yield the field that is missing beside the other one, with its error. Without a discount, no days are needed."""
     if percent and days is None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, and_, case
 
+from retainer.billing import to_bill
 from retainer.billing.quotes import types as quote_types
 from retainer.crm.tags import TagIds
 from retainer.schema import expressions
@@ -83,7 +84,8 @@ class Project(Record):
         AllowedOn("Create"),
         quote_types.made_from("converted_project_id"),
         RefersTo("quotes"),
-        "Accepted quote to convert: sets name, client and `budget_amount`. Only on creation; each quote once.",
+        "Accepted quote to convert: sets name, client, and its subtotal as `fixed_fee`, or with `billing_type` "
+        "`time_and_materials` as `budget_amount`. The quote's invoice counts against the fee. Only on creation; once.",
     ] = None
     is_template: Annotated[
         bool,
@@ -110,6 +112,13 @@ class Project(Record):
         Money,
         Derived(unbilled("unbilled_amount"), money=True),
         "Value of the unbilled time in the project's currency, before tax; 0 if a fee covers it.",
+    ] = READ_ONLY
+    to_bill_amount: Annotated[
+        SignedMoney,
+        Derived(to_bill.of_project, money=True),
+        "What the next invoice would bill, in the project's currency, before tax: unbilled time and expenses until "
+        "today, completed milestones, months of the retainer that have begun, and what is left of a completed "
+        "project's fixed fee.",
     ] = READ_ONLY
     invoiced_amount: Annotated[
         SignedMoney, "Net of its lines on issued invoices, less credits, in the project's currency."

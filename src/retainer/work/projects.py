@@ -34,7 +34,7 @@ from retainer.shared.relations import ClientState
 from retainer.store.announcements import updating
 from retainer.store.constraints import MOVE
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of
+from retainer.values.exact import amount_of, local_day
 from retainer.values.kinds import Code30, Code191, Day, Id
 from retainer.work import templates
 from retainer.work.project_types import BillingType, Project, Status, budget_used
@@ -125,6 +125,20 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
     return project
 
 
+def days_of_fees(tx: Tx, project: Project) -> dict[str, str | None]:
+    """Return the first and the last day whose months a retainer bills; without a start, it began when it was created.
+
+    They are stored, since they depend on the time zone of the account at that time.
+    """
+    if project.billing_type != "retainer" or project.is_template:
+        return {"fees_from": None, "fees_to": None}
+    zone = tx.actor.timezone
+    ends = [local_day(moment, zone) for moment in (project.completed_at, project.archived_at) if moment]
+    ends += [project.due_date] if project.due_date else []
+    first = project.start_date or local_day(project.created_at or tx.now, zone)
+    return {"fees_from": first, "fees_to": min(ends, default=None)}
+
+
 def default_billing_type(project: Project) -> BillingType:
     return "time_and_materials" if project.client_id or project.is_template else "non_billable"
 
@@ -164,7 +178,8 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     template = templates.load_template(tx, body.template_id)
     fill_project(tx, body)
     templates.fill_project(tx, body, template)
-    project_id = changes.insert(tx, projects, build_project(tx, body))
+    project = build_project(tx, body)
+    project_id = changes.insert(tx, projects, project, **days_of_fees(tx, project))
     save_tags(tx, projects, project_id, body)
     save_conversion(tx, body.quote_id, project_id)
     if template is not None:
@@ -183,6 +198,8 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     after = patch.apply_to(before)
     validate_change(tx, after, before)
     after = build_project(tx, after, before)
+    if (days := days_of_fees(tx, after)) != days_of_fees(tx, before):
+        tx.update_columns(projects, project_id, days)
     is_moved = after.client_id != before.client_id
     if is_moved and (after.client_id is None or relations.load_row(tx, ClientState, clients, after.client_id)):
         tx.run(SET_CLIENT_OF_TASKS, project=project_id, client_id=after.client_id)

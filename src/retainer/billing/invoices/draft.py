@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from retainer.billing import papers, rules, work
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE, LineContext
+from retainer.billing.kinds.base import LineContext
 from retainer.billing.merging import merge_lines
 from retainer.billing.quotes import conversion
 from retainer.billing.reading import Parties, load_parties
@@ -69,8 +69,7 @@ def read_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> Draft:
     rules.settle_client(tx, invoice, before, parties, tx.actor.currency)
     matches: work.Matches = []
     if invoice.unbilled_work and is_draft:
-        language = parties.language if parties else NO_CLIENTS_LANGUAGE
-        matches, added = work.find_work(tx, invoice.unbilled_work, invoice, language)
+        matches, added = work.find_work(tx, invoice.unbilled_work, invoice, work.terms_of(parties))
         invoice.lines += added
     context = None
     if is_draft:

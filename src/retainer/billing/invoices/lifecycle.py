@@ -6,7 +6,8 @@ from typing import NamedTuple
 from retainer.billing import discounts, offsets, payments, rules
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.pricing import price_draft, service_days
-from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, LeftOut
+from retainer.billing.invoices.types import CONTENTS, ClientSnapshot
+from retainer.billing.invoices.unbilled import LeftOut
 from retainer.billing.payment_types import Payment
 from retainer.errors import BodyErrors
 from retainer.shared import relations

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 import msgspec
 from sqlalchemy import bindparam, select, union
 
-from retainer.billing.invoices import types
-from retainer.billing.kinds.base import NO_CLIENTS_LANGUAGE
+from retainer.billing.invoices import types, unbilled
+from retainer.billing.kinds.base import NO_TERMS
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
+from retainer.billing.kinds.fixed_fees import load_fixed_fees
 from retainer.billing.kinds.milestones import MILESTONES
 from retainer.billing.reading import load_projects
 from retainer.kernel.resource import Resource
@@ -43,6 +44,12 @@ class FeesPreview(msgspec.Struct):
     amount: Annotated[SignedMoney, "Sum of their fees."]
 
 
+class FixedFeesPreview(msgspec.Struct):
+    """What would be billed of fixed fees."""
+
+    amount: Annotated[SignedMoney, "What is left of the fees, besides milestones."]
+
+
 class PreviewRow(msgspec.Struct):
     """What an invoice in one currency would bill; amounts before tax."""
 
@@ -51,8 +58,9 @@ class PreviewRow(msgspec.Struct):
     expenses: Annotated[WorkPreview, "Billable expenses."]
     milestones: Annotated[WorkPreview, "Completed milestones with an amount."]
     fees: Annotated[FeesPreview, "Months of the retainer that have begun."]
+    fixed_fees: Annotated[FixedFeesPreview, "What is left of the fixed fee, if the project is completed."]
     subtotal: Annotated[SignedMoney, "Sum of the amounts: the `subtotal` of the invoice."]
-    left_out: Annotated[list[types.LeftOut], "One entry for each reason; empty if nothing is left out."]
+    left_out: Annotated[list[unbilled.LeftOut], "One entry for each reason; empty if nothing is left out."]
 
 
 class ProjectPreview(msgspec.Struct):
@@ -79,7 +87,7 @@ api = Resource("/projects/{project_id}/unbilled-work", tag="Projects", scope="in
 
 @api.get()
 def get_unbilled_work(tx: Tx, project_id: Id) -> ProjectPreview:
-    """Preview the next invoice: what `unbilled_work` with all four kinds would bill of a project, and leave out.
+    """Preview the next invoice: what `unbilled_work` with all kinds would bill of a project, and leave out.
 
     Amounts are before tax. Work of other projects of the client is not included.
     """
@@ -103,16 +111,29 @@ def load_currencies(tx: Tx, column: Literal["project_id", "client_id"], record_i
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
     invoice = with_defaults(types.Invoice, client_id=client_id, currency=currency, lines=[])
     ids = [project_id]
-    time = TIME.find(tx, types.UnbilledTime(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE, takes_covered=False)
-    expenses = EXPENSES.find(tx, types.UnbilledExpenses(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
-    milestones = MILESTONES.find(tx, types.UnbilledMilestones(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
-    fees = FEES.find(tx, types.UnbilledFees(project_ids=ids), invoice, NO_CLIENTS_LANGUAGE)
+    time = TIME.find(tx, unbilled.UnbilledTime(project_ids=ids), invoice, NO_TERMS, takes_covered=False)
+    expenses = EXPENSES.find(tx, unbilled.UnbilledExpenses(project_ids=ids), invoice, NO_TERMS)
+    of_client = load_fixed_fees(tx, invoice)
+    milestones = MILESTONES.choose(of_client, unbilled.UnbilledMilestones(project_ids=ids), invoice)
+    fees = FEES.find(tx, unbilled.UnbilledFees(project_ids=ids), invoice, NO_TERMS)
+    left = [fee for fee in of_client if fee.project_id == project_id and fee.currency == currency]
+    rest = sum(fee.rest() for fee in left if fee.is_complete)
+    still_open = [
+        unbilled.LeftOut("open_fee", 1, 0, currency, amount_of(fee.rest(), currency))
+        for fee in left
+        if fee.rest() and not fee.is_complete
+    ]
     return PreviewRow(
         currency=currency,
         time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),
         expenses=WorkPreview(expenses.size, amount_of(expenses.amount, currency)),
         milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
+        fixed_fees=FixedFeesPreview(amount_of(rest, currency)),
         fees=FeesPreview([line.fee_month for line in fees.lines if line.fee_month], amount_of(fees.amount, currency)),
-        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + fees.amount, currency),
-        left_out=[part for part in time.left_out if part.reason != "other_currency"],  # it has a row of its own
+        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + fees.amount + rest, currency),
+        left_out=[
+            part
+            for part in (*time.left_out, *milestones.left_out, *still_open)
+            if part.reason != "other_currency"  # it has a row of its own
+        ],
     )

@@ -6,17 +6,19 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from retainer.billing import rules
-from retainer.billing.invoices.types import DayRange, Invoice, InvoiceLine, LeftOut, Selection
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.invoices.unbilled import DayRange, LeftOut, Selection
 from retainer.billing.kinds.base import LineContext
 from retainer.billing.merging import keep_equal_lines
 from retainer.billing.reading import Projects
-from retainer.billing.work import KINDS, Matches, kinds_of
+from retainer.billing.work import KINDS, SELECTABLE, Matches, kinds_of
 from retainer.errors import BodyErrors
 from retainer.store.constraints import MISSING
 
 REASONS = {
-    "covered": "that a fee covers (name its project in project_ids to bill it)",
-    "unpriced": "without a rate (give each an hourly_rate)",
+    "covered": "{part.minutes} min that a fee covers (name its project in project_ids to bill it)",
+    "unpriced": "{part.minutes} min without a rate (give each an hourly_rate)",
+    "fee_billed": "{part.count} milestones whose fixed fee other lines bill already",
 }
 OTHER_CURRENCY = 'Left out: {amount} {currency}. Bill that on another invoice, with "currency": "{currency}".'
 
@@ -49,7 +51,7 @@ def price_line(errors: BodyErrors, line: InvoiceLine, context: LineContext) -> N
     line.description = line.description or ""
     line.unit_price = line.unit_price or Decimal(0)
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
-    rules.complete_line(errors, line, context.invoice, context.tax_rate, context.projects, amount=amount)
+    rules.complete_line(errors, line, context.invoice, context.terms.tax_rate, context.projects, amount=amount)
 
 
 def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, projects: Projects) -> list[LeftOut]:
@@ -58,14 +60,14 @@ def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, 
     Returns what was left out.
     """
     if not matches:
-        kinds = ", ".join(f'"{kind.selection}": {{}}' for kind in KINDS)
+        kinds = ", ".join(f'"{kind.selection}": {{}}' for kind in SELECTABLE)
         errors.error("unbilled_work", f"Say what to bill: {{{kinds}}}, or some of these.")
     for kind, selection, _ in matches:
         check_selection(errors, f"unbilled_work.{kind.selection}", selection, invoice.client_id, projects)
     left_out = sum_up([part for _, _, found in matches for part in found.left_out])
     if not sum(found.size for _, _, found in matches) and not errors.errors:
         message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
-        parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out if part.reason in REASONS)
+        parts = ", ".join(REASONS[part.reason].format(part=part) for part in left_out if part.reason in REASONS)
         others = [OTHER_CURRENCY.format(amount=part.amount, currency=part.currency) for part in in_others(left_out)]
         message = " ".join([message, *([f"Left out: {parts}."] if parts else []), *others])
         errors.error("unbilled_work", message, "nothing_to_bill")

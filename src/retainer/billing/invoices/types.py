@@ -9,6 +9,7 @@ from msgspec import Meta
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
+from retainer.billing.invoices.unbilled import Ids, LeftOut, UnbilledWork
 from retainer.billing.payment_types import Payment, RecordPayment
 from retainer.store.row_mapper import Derived
 from retainer.values.common import Days, ExternalId
@@ -22,6 +23,7 @@ from retainer.values.kinds import (
     Instant,
     Money,
     Month,
+    Quantity,
     SignedMoney,
     Text50,
     Text191,
@@ -42,8 +44,6 @@ from retainer.values.records import (
 )
 
 MAX_DESCRIPTION = 2000
-MAX_ITEMS = 1000
-"""Maximum number of time entries or expenses on a line."""
 MAX_WORK = 10_000
 """Maximum number of time entries, expenses and milestones on an invoice; each step processes all of them."""
 
@@ -65,7 +65,6 @@ LineKind = Annotated[
     Meta(title="InvoiceLineKind"),
     "The kind of work that is billed, `fee` for a month of a retainer, or an `item` with its own price.",
 ]
-Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
 
 
 OWN_PRICE = NeededUnless(("time_entry_ids", "expense_ids", "milestone_id", "fee_month"))
@@ -89,7 +88,9 @@ class InvoiceLine(Record):
     tax_rate: document_types.LineTaxRate = SERVER_DEFAULT
     project_id: document_types.LineProject = None
     time_entry_ids: Annotated[
-        Ids, allocation_types.TIME_ON_LINE, "Unbilled time entries of the client; they set quantity and price."
+        Ids,
+        allocation_types.TIME_ON_LINE,
+        "Unbilled time entries of the client; they set quantity and price. With one rate, `quantity` can be changed.",
     ] = []
     expense_ids: Annotated[
         Ids, allocation_types.EXPENSES_ON_LINE, "Unbilled expenses of the client; they set the price."
@@ -100,6 +101,9 @@ class InvoiceLine(Record):
     fee_month: Annotated[
         Month | None, "Month of the retainer of `project_id` to bill, each once; by default at its `retainer_amount`."
     ] = None
+    recorded_quantity: Annotated[
+        Quantity | None, "The recorded hours of a line of time, whatever its `quantity` is; null for other lines."
+    ] = READ_ONLY
     amount: Annotated[
         SignedMoney, document_types.FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, or that of the work."
     ] = READ_ONLY
@@ -118,85 +122,6 @@ class ClientSnapshot(msgspec.Struct):
     postal_code: Annotated[Text191 | None, "Postal code of the postal address."]
     country: Annotated[Country | None, "Country of the postal address."]
     vat_number: Annotated[Text50 | None, "VAT number of the client; null if it had none."]
-
-
-class DayRange(msgspec.Struct):
-    """The days of the work to bill."""
-
-    from_: Annotated[Day | None, "First day, inclusive; null: no limit."] = msgspec.field(name="from", default=None)
-    to: Annotated[Day | None, "Last day, inclusive; null: no limit."] = None
-
-
-class UnbilledTime(DayRange):
-    """Which time to bill, and how to group it into lines."""
-
-    project_ids: Annotated[
-        Ids | None,
-        "Only time on these projects. Omitted: all time, except on fixed-fee and retainer projects, which the fee "
-        "covers. Time without a rate is never billed.",
-    ] = None
-    group_by: Annotated[
-        Literal["entry", "task", "user", "project"],
-        Meta(title="UnbilledTimeGrouping"),
-        "One line for each; no line mixes projects.",
-    ] = "project"
-
-
-class UnbilledExpenses(DayRange):
-    """Which expenses to bill, and how to group them into lines."""
-
-    project_ids: Annotated[Ids | None, "Only expenses for these projects; null: all."] = None
-    group_by: Annotated[
-        Literal["entry", "category", "project"],
-        Meta(title="UnbilledExpensesGrouping"),
-        "One line for each; no line mixes projects. Lines of `project` are called by the expenses' descriptions.",
-    ] = "project"
-
-
-class UnbilledMilestones(msgspec.Struct):
-    """Which completed milestones to bill, one line for each."""
-
-    project_ids: Annotated[Ids | None, "Only milestones of these projects; null: of all."] = None
-
-
-class UnbilledFees(DayRange):
-    """Which months of retainers to bill, one line for each: those from the month of `from` to the month of `to`."""
-
-    project_ids: Annotated[Ids | None, "Only fees of these projects; null: of all."] = None
-
-
-Selection = UnbilledTime | UnbilledExpenses | UnbilledMilestones | UnbilledFees
-
-
-class UnbilledWork(msgspec.Struct):
-    """Which unbilled work of the client, in the invoice's currency, to bill."""
-
-    time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
-    expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
-    milestones: Annotated[
-        UnbilledMilestones | None,
-        "Which completed milestones with an amount, on no invoice, to bill, `{}` for all; null: none.",
-    ] = None
-    fees: Annotated[
-        UnbilledFees | None,
-        "Which months of retainers to bill, `{}` for all; null: none. Each month that has begun matches, from the "
-        "project's start to its end, unless it is on an invoice.",
-    ] = None
-
-
-class LeftOut(msgspec.Struct):
-    """Work that matches `unbilled_work` and is not billed."""
-
-    reason: Annotated[
-        Literal["covered", "unpriced", "other_currency"],
-        Meta(title="LeftOutReason"),
-        "`covered`: a fixed fee or retainer pays for the time, and its project was not named; `unpriced`: the time has "
-        "no rate; `other_currency`: bill the work on another invoice, with this `currency`.",
-    ]
-    count: Annotated[int, "Number of time entries, expenses, milestones and months."]
-    minutes: Annotated[int, "Sum of the minutes of the time entries."]
-    currency: Annotated[Currency, "Currency of the work; that of the invoice, unless the reason is `other_currency`."]
-    amount: Annotated[SignedMoney | None, "Sum of the amounts, before tax; null if `unpriced`."]
 
 
 class InvoiceMeta(msgspec.Struct):

@@ -22,12 +22,10 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
         invoice.number = next_document_number(tx, invoices, invoice.issue_date or draft.today)
     elif step.status == "void":
         changes.removed(tx, INVOICE_LINES, [invoice.id])
-    if before is None:
-        invoice.id = tx.insert(invoices, invoice)
+    if draft.former == "draft":
+        save_draft(tx, invoice, before)
     else:
         tx.update(invoices, invoice)
-    if draft.former == "draft":
-        replace_lines(tx, invoice.id, before.lines if before else None, invoice.lines)
     if step.status == "sent" and draft.parties is not None:
         document = facts.of_invoice(invoice, draft.parties, draft.today)
         tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(document.issuer)})
@@ -36,7 +34,7 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
     elif draft.former != "draft" and before is not None:
         papers.revise(tx, invoice, before)
     if step.status == "void":
-        work.detach(tx, invoice.lines, is_kept=True)
+        work.free(tx, invoice.lines)
     if invoice.quote_id is not None and (step.status == "void" or before is None):
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
     record_payments(tx, invoice, step)
@@ -53,6 +51,18 @@ def record_payments(tx: Tx, invoice: Invoice, step: Step) -> None:
         balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
 
 
+def save_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> None:
+    """Write a draft with its lines, which count against the fixed fees of their projects."""
+    if before is None:
+        invoice.id = tx.insert(invoices, invoice)
+        replace_lines(tx, invoice.id, None, invoice.lines)
+    else:
+        work.stop_counting_for_fees(tx, before.lines)
+        tx.update(invoices, invoice)
+        replace_lines(tx, invoice.id, before.lines, invoice.lines)
+    work.count_for_fees(tx, invoice.lines)
+
+
 def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None, after: Sequence[InvoiceLine]) -> None:
     """Replace the lines of an invoice, which is new if it has none `before`, and the work on them."""
     old = {line.id: line for line in before or ()}
@@ -65,6 +75,7 @@ def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None,
 
 def remove(tx: Tx, draft: Invoice) -> None:
     """Delete a draft; its work can be billed again, and its quote can become another invoice."""
+    work.stop_counting_for_fees(tx, draft.lines)
     replace_lines(tx, draft.id, draft.lines, [])
     tx.delete(invoices, draft.id)
     if draft.quote_id is not None:

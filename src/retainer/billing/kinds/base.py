@@ -15,15 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, null, select, update
 
-from retainer.billing.invoices.types import (
-    MAX_DESCRIPTION,
-    DayRange,
-    Invoice,
-    InvoiceLine,
-    LeftOut,
-    LineKind,
-    Selection,
-)
+from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine, LineKind
+from retainer.billing.invoices.unbilled import DayRange, LeftOut, Rounding, Selection
 from retainer.billing.reading import Projects
 from retainer.documents.facts import Language
 from retainer.documents.wording import work_text
@@ -34,7 +27,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed_rows
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values import money
-from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
+from retainer.values.exact import FIRST_DAY, amount_of
 
 Key = Any
 """What tells a piece of work from others of its kind: its id, or the project and the month of a fee."""
@@ -45,16 +38,25 @@ Rows = dict[Work, Any]
 """The rows of work: its project, and the invoice and the line that bill it, if any do."""
 
 
-NO_CLIENTS_LANGUAGE: Language = "en"
-"""The language of what no client reads: the invoice is refused, or the texts are not shown."""
+class LineTerms(NamedTuple):
+    """What lines get from their client by default."""
+
+    tax_rate: Decimal
+    language: Language
+    """That of the client's documents, in which lines are described."""
+    rounding: Rounding | None
+    """How the account rounds time; None if it does not."""
+
+
+NO_TERMS = LineTerms(Decimal(0), "en", None)
+"""The terms of no client: the invoice is refused, or the lines are only summed up."""
 
 
 class LineContext(NamedTuple):
     """What the lines of an invoice are priced from."""
 
     invoice: Invoice
-    tax_rate: Decimal
-    """The default of lines without a tax rate."""
+    terms: LineTerms
     current: dict[int, InvoiceLine]
     """The lines that the invoice has now; their work can move among them."""
     projects: Projects
@@ -62,9 +64,7 @@ class LineContext(NamedTuple):
     claimed: set[Work]
     """The work that the lines priced so far bill."""
     timezone: str
-    """That of the account, in which a project without a start began when it was created."""
-    language: Language
-    """That of the client's documents, in which lines are described by default."""
+    """That of the account, in which days begin."""
 
 
 class Found(NamedTuple):
@@ -118,27 +118,29 @@ FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))
 END = update(allocations).where(on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
 
 
-class WorkKind(ABC):
+class Selectable(ABC):
+    """Something that `unbilled_work` selects and turns into lines."""
+
+    selection: ClassVar[str]
+    """The field of `unbilled_work` that selects it."""
+
+    @abstractmethod
+    def find(self, tx: Tx, selection: Any, invoice: Invoice, terms: LineTerms) -> Found:
+        """Return what a selection matches, without what lines of the invoice bill."""
+
+
+class WorkKind(Selectable):
     """A kind of work that lines bill: here as a kind with rows of its own does it, whose keys are ids."""
 
     name: ClassVar[LineKind]
     field: ClassVar[str]
     """The field of a line that names the work."""
-    selection: ClassVar[str]
-    """The field of `unbilled_work` that selects the work."""
     noun: ClassVar[str]
     table: ClassVar[Table]
     items: ClassVar[Select[int]]
     heading: ClassVar[str]
     """The default description of a line before the days of its work, by its name in the words of documents."""
     without_amount: ClassVar[str] = "has no amount. Give it one first."
-
-    @abstractmethod
-    def find(self, tx: Tx, selection: Any, invoice: Invoice, language: Language) -> Found:
-        """Return the unbilled work that a selection matches, without the work that lines of the invoice name.
-
-        The texts of its lines are in a language of documents.
-        """
 
     def keys_of(self, line: InvoiceLine) -> list[Key]:
         named = getattr(line, self.field)
@@ -172,10 +174,10 @@ class WorkKind(ABC):
     def day_of(self, item: RecordedItem, context: LineContext) -> str:
         return item.day or ""
 
-    def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
+    def parameters(self, selection: Selection, invoice: Invoice, today: str) -> dict[str, object]:
         wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
         if isinstance(selection, DayRange):
-            wanted |= {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
+            wanted |= {"first": selection.from_ or FIRST_DAY, "last": selection.to or today}
         return wanted | {
             "client": invoice.client_id,
             "currency": invoice.currency,
@@ -270,7 +272,8 @@ class WorkKind(ABC):
     ) -> int:
         """Fill in quantity, price, project and description of a line from its work; return its amount in minor units.
 
-        Notes an error for a quantity or price that is neither that of the work nor what the line had before.
+        Notes an error for a price that is neither that of the work nor what the line had before, and for such a
+        quantity unless hours of one rate are billed.
         """
         if line.discount_percent:
             advice = "Add a line with quantity -1 instead."
@@ -284,6 +287,10 @@ class WorkKind(ABC):
         rate = rates.pop() if len(rates) == 1 else None
         unit_price = money.unit_price(units, quantity, currency) if rate is None else amount_of(rate, currency)
         is_known = bool(items) and errors.readable(self.field)
+        line.recorded_quantity = quantity if minutes else None
+        if minutes and rate is not None and (changed := self.changed_quantity(errors, line, before, quantity)):
+            quantity = changed
+            units = money.line_amount(quantity, unit_price, Decimal(0), currency)
         for field, derived in (("quantity", quantity), ("unit_price", unit_price)):
             if is_known and getattr(line, field) not in {None, derived, getattr(before, field, None)}:
                 errors.error(field, f"Is that of the work: {derived:f}. Leave it out.")
@@ -292,6 +299,24 @@ class WorkKind(ABC):
         self.place_in_project(errors, line, {item.project_id for item in items})
         line.description = line.description or self.default_description(items, context)
         return units
+
+    def changed_quantity(
+        self, errors: BodyErrors, line: InvoiceLine, before: InvoiceLine | None, recorded: Decimal
+    ) -> Decimal | None:
+        """Return the quantity that a line bills instead of the recorded one; None if it bills that.
+
+        A quantity of before counts only for the work of before. Notes an error for one that is not positive.
+        """
+        sent = line.quantity
+        if sent is None or sent == recorded:
+            return None
+        if before is not None and sent == before.quantity and self.keys_of(before) != self.keys_of(line):
+            return None
+        if sent > 0:
+            return sent
+        errors.error("quantity", f"Must be more than 0. The recorded hours are {recorded:f}.")
+        line.quantity = recorded
+        return None
 
     def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
         """Give a line the project of its work, unless it has one or the work has several."""
@@ -304,4 +329,5 @@ class WorkKind(ABC):
         only = texts.pop() if len(texts) == 1 else None
         if only is not None:
             return only[:MAX_DESCRIPTION].rstrip()
-        return work_text(self.heading, [self.day_of(item, context) for item in items if item.day], context.language)
+        days = [self.day_of(item, context) for item in items if item.day]
+        return work_text(self.heading, days, context.terms.language)

@@ -13,18 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import sqlalchemy as sa
 
-from retainer.billing.invoices.types import (
-    MAX_DESCRIPTION,
-    MAX_ITEMS,
-    Invoice,
-    InvoiceLine,
-    LeftOut,
-    UnbilledExpenses,
-    UnbilledTime,
-)
+from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine
+from retainer.billing.invoices.unbilled import MAX_ITEMS, LeftOut, UnbilledExpenses, UnbilledTime
 from retainer.billing.kinds.base import (
     Found,
     LineContext,
+    LineTerms,
     RecordedItem,
     WorkKind,
     ids_of,
@@ -32,7 +26,6 @@ from retainer.billing.kinds.base import (
     other_currency,
     select_items,
 )
-from retainer.documents.facts import Language
 from retainer.documents.wording import WORDS
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
@@ -44,6 +37,7 @@ from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values import money
 from retainer.values.exact import amount_of
 from retainer.values.reading import with_defaults
 
@@ -67,6 +61,8 @@ class DatedKind(WorkKind):
 
     totals: ClassVar[tuple[sa.ColumnElement[int], sa.ColumnElement[int]]]
     """The sum of the minutes and that of the amounts, in minor units."""
+    priced_by: ClassVar[tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]]
+    """The minutes and the rate of a piece of work."""
     groups: ClassVar[dict[str, Group]]
 
     @abstractmethod
@@ -87,7 +83,7 @@ class DatedKind(WorkKind):
         tx: Tx,
         selection: DatedSelection,
         invoice: Invoice,
-        language: Language,
+        terms: LineTerms,
         *,
         takes_covered: bool | None = None,
     ) -> Found:
@@ -95,7 +91,7 @@ class DatedKind(WorkKind):
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
         statement = _select_matches(self, by_project=by_project, takes_covered=is_taken)
-        parameters = self.parameters(selection, invoice)
+        parameters = self.parameters(selection, invoice, tx.today)
         size = minutes = amount = 0
         left_out = []
         for state, currency, count, duration, units in sorted(tx.all(statement, **parameters)):
@@ -106,25 +102,31 @@ class DatedKind(WorkKind):
                 left_out.append(LeftOut(state, count, duration, currency, value))
             elif state == "billable":
                 left_out.append(other_currency(currency, count, units, duration))
-        return Found(size, amount, self.build_lines(tx, selection, parameters, language), minutes, left_out)
+        return Found(size, amount, self.build_lines(tx, selection, parameters, terms), minutes, left_out)
 
     def build_lines(
-        self, tx: Tx, selection: DatedSelection, parameters: dict[str, object], language: Language
+        self, tx: Tx, selection: DatedSelection, parameters: dict[str, object], terms: LineTerms
     ) -> Iterator[InvoiceLine]:
-        """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
+        """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects.
+
+        Rounded lines do not mix rates either, so that each has a quantity that can differ from its hours.
+        """
         group = self.groups[selection.group_by]
+        rounding = selection.rounding or terms.rounding if isinstance(selection, UnbilledTime) else None
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
-        groups = defaultdict[tuple[Any, ...], list[int]](list)
-        for item_id, *key_and_project in tx.all(statement, **parameters):
-            groups[tuple(key_and_project)].append(item_id)
-        without_text = group.without_text and WORDS[language][group.without_text]
-        projects_of_key = Counter(key for key, *_ in groups)
-        for (key, text, _, project_name), ids in groups.items():
+        groups = defaultdict[tuple[Any, ...], list[tuple[int, int]]](list)
+        for item_id, minutes, rate, *key_and_project in tx.all(statement, **parameters):
+            groups[rate if rounding else None, *key_and_project].append((item_id, minutes))
+        without_text = group.without_text and WORDS[terms.language][group.without_text]
+        projects_of_key = Counter(key for key, _ in {(key, project) for _, key, _, project, _ in groups})
+        for (_, key, text, _, project_name), items in groups.items():
             named = None if text == group.unnamed else text
             parts = (named or without_text, project_name if projects_of_key[key] > 1 else None)
             description = ", ".join(filter(None, parts))[:MAX_DESCRIPTION].rstrip()
-            for start in range(0, len(ids), MAX_ITEMS):
-                work = {self.field: ids[start : start + MAX_ITEMS]}
+            for part in (items[start : start + MAX_ITEMS] for start in range(0, len(items), MAX_ITEMS)):
+                work: dict[str, object] = {self.field: [item_id for item_id, _ in part]}
+                if rounding:
+                    work["quantity"] = money.hours(rounding.sum_up([minutes for _, minutes in part]))
                 yield with_defaults(InvoiceLine, description=description or None, **work)
 
 
@@ -154,12 +156,13 @@ def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -
 
 @cache
 def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> sa.Select[int]:
-    """Select the ids of selected work that can be billed, with key, text, project and its name."""
+    """Select the ids of selected work that can be billed, with minutes, rate, key, text, project and its name."""
     columns, source = kind.table.c, _with_projects(kind)
     key, text, *_ = kind.groups[group_by]
     if text is not None and text.table not in {kind.table, projects}:
         source = source.outerjoin(text.table, text.table.c.id == key)
-    shown = (columns.id, key, sa.null() if text is None else text, columns.project_id, projects.c.name)
+    minutes, rate = kind.priced_by
+    shown = (columns.id, minutes, rate, key, sa.null() if text is None else text, columns.project_id, projects.c.name)
     is_billable = kind.state(takes_covered=by_project) == "billable"
     in_currency = columns.currency == sa.bindparam("currency")
     items = (
@@ -197,6 +200,7 @@ class Time(DatedKind):
     items = select_items(
         time_entries, day=time_entries.c.date, minutes=time_entries.c.duration_minutes, rate=time_entries.c.hourly_rate
     )
+    priced_by = (time_entries.c.duration_minutes, time_entries.c.hourly_rate)
     totals = (sa.func.sum(time_entries.c.duration_minutes), sa.func.coalesce(sa.func.sum(time_entries.c.amount), 0))
     groups = {
         "entry": Group(time_entries.c.id, time_entries.c.description),
@@ -228,6 +232,7 @@ class Expenses(DatedKind):
     items = select_items(
         expenses, amount=expenses.c.billable_amount, day=expenses.c.date, minutes=sa.literal(0, INTEGER)
     )
+    priced_by = (sa.literal(0, INTEGER), sa.null())
     totals = (sa.literal(0), sa.func.coalesce(sa.func.sum(expenses.c.billable_amount), 0))
     groups = {
         "entry": Group(expenses.c.id, expenses.c.description),

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select, update
 
-from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, UnbilledFees
-from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines, other_currency
+from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine
+from retainer.billing.invoices.unbilled import UnbilledFees
+from retainer.billing.kinds.base import Found, LineContext, LineTerms, Rows, WorkKind, ids_of, on_lines, other_currency
 from retainer.billing.reading import PROJECTS, DocumentProject
-from retainer.documents.facts import Language
 from retainer.documents.wording import fee_text
 from retainer.errors import BodyErrors
 from retainer.schema.billing import invoice_lines
@@ -23,7 +23,7 @@ from retainer.schema.work import projects
 from retainer.store.engines.sql import is_listed
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
-from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of, local_day
+from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 from retainer.values.kinds import last_day, months_of
 from retainer.values.reading import with_defaults
 
@@ -95,7 +95,7 @@ class Fees(WorkKind):
             line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
         line.unit = line.unit or "months"
         if not line.description and line.fee_month:
-            text = fee_text(line.fee_month, context.language)
+            text = fee_text(line.fee_month, context.terms.language)
             months = [other.fee_month for other in context.invoice.lines if other is not line]
             line.description = f"{text}, {project.name}" if project and line.fee_month in months else text
 
@@ -110,7 +110,7 @@ class Fees(WorkKind):
             return
         before = context.current.get(line.id)
         is_new = before is None or fee not in self.keys_of(before)
-        start = start_of(project, context.timezone)
+        start = project.fees_from or FIRST_DAY
         currency = context.invoice.currency
         if project.billing_type != "retainer" and is_new:
             reason = f"its billing_type is {project.billing_type}"
@@ -128,7 +128,7 @@ class Fees(WorkKind):
     def days_of(self, line: InvoiceLine, context: LineContext) -> list[str]:
         return [f"{line.fee_month}-01", last_day(line.fee_month)] if line.fee_month else []
 
-    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice, language: Language) -> Found:
+    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice, terms: LineTerms) -> Found:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
         own = [(fee, amount) for fee, amount, currency in due if currency == invoice.currency]
         lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in own]
@@ -160,15 +160,8 @@ def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tupl
     taken = {fee for fee, where in billed.items() if where.invoice_id != invoice.id}
     taken |= {fee for line in invoice.lines for fee in FEES.keys_of(line)}
     for project in found:
-        moments = (project.completed_at, project.archived_at)
-        ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
-        first = max(start_of(project, tx.actor.timezone), selection.from_ or FIRST_DAY)
-        last = min(tx.today, selection.to or LAST_DAY, project.due_date or LAST_DAY, *ends)
+        first = max(project.fees_from or FIRST_DAY, selection.from_ or FIRST_DAY)
+        last = min(tx.today, selection.to or LAST_DAY, project.fees_to or LAST_DAY)
         for month in months_of(first, last):
             if (fee := Fee(project.id, month)) not in taken:
                 yield fee, project.retainer_amount or 0, project.currency
-
-
-def start_of(project: DocumentProject, timezone: str) -> str:
-    """Return the first day of a project: without a start, that of its creation."""
-    return project.start_date or local_day(project.created_at, timezone)

@@ -1,13 +1,15 @@
 """Milestones: a completed one with an amount is a line of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Select, and_, bindparam, literal, or_, select
+from sqlalchemy import and_, literal, select
 
-from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.invoices.unbilled import LeftOut, UnbilledMilestones
 from retainer.billing.kinds.base import (
     Found,
     LineContext,
+    LineTerms,
     RecordedItem,
     WorkKind,
     ids_of,
@@ -15,14 +17,13 @@ from retainer.billing.kinds.base import (
     other_currency,
     select_items,
 )
-from retainer.documents.facts import Language
+from retainer.billing.kinds.fixed_fees import DueMilestone, FixedFee, load_fixed_fees
 from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating
-from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
-from retainer.values.exact import local_day
+from retainer.values.exact import amount_of, local_day
 from retainer.values.reading import with_defaults
 
 WITH_LINES = (
@@ -35,25 +36,6 @@ ON_LINES = select(allocations.c.milestone_id).where(
 )
 TOUCH = updating(milestones, milestones.c.id.in_(ON_LINES), parts=("invoice_id",))
 """A milestone shows its invoice, although its row does not refer to it."""
-
-
-def _select_due(*, by_project: bool) -> Select[tuple[int, int, str]]:
-    """Select the milestones that can be billed and their amounts and currencies, in the order of their completion."""
-    columns = milestones.c
-    wanted = (is_listed(columns.project_id, "wanted"),) if by_project else ()
-    due = select(*columns["id", "amount", "currency"]).select_from(WITH_LINES)
-    return due.where(
-        projects.c.client_id == bindparam("client"),
-        projects.c.is_template.is_(False),
-        columns.status == "completed",
-        columns.amount > 0,
-        or_(invoice_lines.c.invoice_id.is_(None), invoice_lines.c.invoice_id == bindparam("invoice")),
-        columns.id.not_in(listed("named", INTEGER)),
-        *wanted,
-    ).order_by(columns.completed_at, columns.id)
-
-
-DUE = {by_project: _select_due(by_project=by_project) for by_project in (False, True)}
 
 
 class Milestones(WorkKind):
@@ -91,12 +73,26 @@ class Milestones(WorkKind):
         """Return the day on which a milestone was completed."""
         return local_day(item.day, context.timezone) if item.day else ""
 
-    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice, language: Language) -> Found:
-        rows = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
-        due = [(milestone_id, amount) for milestone_id, amount, currency in rows if currency == invoice.currency]
-        lines = [with_defaults(InvoiceLine, milestone_id=milestone_id) for milestone_id, _ in due]
-        others = [other_currency(currency, 1, amount) for _, amount, currency in rows if currency != invoice.currency]
-        return Found(len(due), sum(amount for _, amount in due), lines, left_out=others)
+    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice, terms: LineTerms) -> Found:
+        """Return completed milestones, as far as the fixed fee of their project is not billed: the rest is left out."""
+        return self.choose(load_fixed_fees(tx, invoice), selection, invoice)
+
+    def choose(self, fees: Iterable[FixedFee], selection: UnbilledMilestones, invoice: Invoice) -> Found:
+        wanted, own, left_out = selection.project_ids, list[DueMilestone](), list[LeftOut]()
+        for fee in fees:
+            if wanted is not None and fee.project_id not in wanted:
+                continue
+            due = fee.due_milestones()
+            billed = [each for each in fee.milestones if each.is_completed and each not in due]
+            if fee.currency != invoice.currency:
+                left_out += [other_currency(fee.currency, 1, each.amount) for each in due]
+                continue
+            own += due
+            if billed:
+                amount = amount_of(sum(each.amount for each in billed), fee.currency)
+                left_out.append(LeftOut("fee_billed", len(billed), 0, fee.currency, amount))
+        lines = [with_defaults(InvoiceLine, milestone_id=each.id) for each in own]
+        return Found(len(own), sum(each.amount for each in own), lines, left_out=left_out)
 
 
 MILESTONES = Milestones()

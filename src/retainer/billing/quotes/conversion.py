@@ -1,7 +1,7 @@
 """Conversion: an accepted quote becomes a project, an invoice, or both, each once."""
 
 from decimal import Decimal
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import ColumnElement, Table, Update, bindparam, select, update
 
@@ -9,7 +9,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.billing.rules import is_counted
 from retainer.rollups.changes import changing
-from retainer.rollups.sources import CREDIT_NOTE_SHARES, DISCOUNT_SHARES, INVOICE_LINES
+from retainer.rollups.sources import CREDIT_NOTE_SHARES, DISCOUNT_SHARES, FEE_LINES, INVOICE_LINES
 from retainer.schema.billing import (
     credit_note_shares,
     credit_notes,
@@ -49,6 +49,8 @@ class ProjectFromQuote(Protocol):
     quote_id: int | None
     client_id: int | None
     name: str
+    billing_type: Any
+    fixed_fee: Decimal | None
     budget_amount: Decimal | None
 
 
@@ -78,9 +80,9 @@ def load_accepted_quote(
 
 
 def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
-    """Fill in the name, client and budget that a project does not set itself.
+    """Fill in the name, client and price that a project does not set itself: its fixed fee is the quote's subtotal.
 
-    The budget is the quote's subtotal, since time is compared with it before tax.
+    The invoice that the quote becomes counts against the fee. A project by time has the subtotal as its budget instead.
     """
     if project.quote_id is None:
         return
@@ -90,7 +92,13 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
         return
     project.name = project.name or quote.title or quote.number
     currency = tx.field(clients.c.currency, project.client_id)
-    if project.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
+    if quote.currency != currency or quote.subtotal <= 0:
+        return
+    if project.billing_type is None:
+        project.billing_type = "fixed_fee"
+    if project.billing_type == "fixed_fee" and project.fixed_fee is None and "fixed_fee" not in tx.sent:
+        project.fixed_fee = quote.subtotal
+    elif project.billing_type == "time_and_materials" and project.budget_amount is None:
         project.budget_amount = quote.subtotal
 
 
@@ -127,7 +135,7 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
         return
     tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
     for (invoice_id,) in tx.all(INVOICE, quote=quote_id):
-        with changing(tx, INVOICE_LINES, invoice_id):
+        with changing(tx, INVOICE_LINES, invoice_id), changing(tx, FEE_LINES, invoice_id, by="invoice_id"):
             tx.update_columns(invoices, invoice_id, {"project_id": project_id})
         for source, statement in SHARES.items():
             with changing(tx, source, invoice_id, by="invoice_id"):

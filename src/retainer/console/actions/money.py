@@ -6,7 +6,8 @@ from typing import Any
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.preview import load_currencies
-from retainer.billing.invoices.types import Invoice, UnbilledTime
+from retainer.billing.invoices.types import Invoice
+from retainer.billing.invoices.unbilled import UnbilledTime
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
@@ -14,12 +15,12 @@ from retainer.console.controls.days import Day
 from retainer.console.controls.plain import Choice, Flag, Number
 from retainer.console.editing.fields import choose_fields, options_of
 from retainer.console.editing.sheet import Sheet
-from retainer.console.kinds.projects import LEFT_OUT
+from retainer.console.kinds.projects import left_out_text
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
 from retainer.console.values import Values
-from retainer.console.words import hours, money, number
+from retainer.console.words import money, number
 from retainer.crm.clients import Client
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, Unreadable
@@ -31,8 +32,14 @@ from retainer.store.tx import Tx
 from retainer.values.reading import REQUIRED
 from retainer.work.project_types import Project
 
-WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Monthly fees"}
-WITHOUT_DAYS, ALL_DAYS = ("milestones",), "All of them, whatever the days below."
+WORK = {
+    "time": "Time",
+    "expenses": "Expenses",
+    "milestones": "Completed milestones",
+    "fees": "Monthly fees",
+    "fixed_fees": "What is left of fixed fees",
+}
+WITHOUT_DAYS, ALL_DAYS = ("milestones", "fixed_fees"), "All of them, whatever the days below."
 GROUPS = tuple(
     (value, "Person" if value == "user" else text)
     for value, text in options_of(declared(UnbilledTime.__annotations__["group_by"]))
@@ -51,7 +58,7 @@ class Bill(Action, frozen=True, kw_only=True):
             sheet.fields = [*sheet.fields, Field("currency", "Currency", Choice(options), is_required=True)]
         return sheet
 
-    def fields_of(self, record: Client | Project) -> Sequence[Field]:
+    def fields_of(self, record: Client | Project | Invoice) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
         return [
             *(
@@ -59,15 +66,21 @@ class Bill(Action, frozen=True, kw_only=True):
                 for name, text in WORK.items()
             ),
             Field("from", "From", Day(), "Blank: from the first unbilled day."),
-            Field("to", "To", Day(), "Blank: until the last unbilled day."),
+            Field("to", "To", Day(), "Blank: until today."),
             Field("group_by", "Group time by", Choice(GROUPS), is_required=True),
         ]
 
     def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
-        usual = {work: "no" if work == "time" and is_covered(record) else "yes" for work in WORK}
+        usual = dict.fromkeys(WORK, "yes")
+        if is_covered(record):
+            usual["time"] = "no"
+        if isinstance(record, Project) and record.status != "completed":
+            usual["fixed_fees"] = "no"
         return {**usual, "group_by": "project", "currency": currencies_of(tx, record)[0]}
 
-    def build_body(self, record: Client | Project, values: dict[str, Any], errors: FieldErrors) -> dict[str, Any]:
+    def build_body(
+        self, record: Client | Project | Invoice, values: dict[str, Any], errors: FieldErrors
+    ) -> dict[str, Any]:
         chosen = [work for work in WORK if values.get(work) is True]
         if not chosen:
             errors.note("time", "Select what to bill.")
@@ -76,6 +89,8 @@ class Bill(Action, frozen=True, kw_only=True):
         asked: dict[str, Any] = {work: projects | ({} if work in WITHOUT_DAYS else days) for work in chosen}
         if "time" in asked:
             asked["time"] |= {"group_by": values.get("group_by")}
+        if isinstance(record, Invoice):
+            return {"unbilled_work": asked} if asked else {}
         if isinstance(record, Project):
             billed = {"client_id": record.client_id, "project_id": record.id}
         else:
@@ -84,8 +99,8 @@ class Bill(Action, frozen=True, kw_only=True):
 
     def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
         found = getattr(stage.meta, "left_out", ())
-        parts = [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found if each.reason in LEFT_OUT]
-        others = [money(each.amount, each.currency) for each in found if each.reason not in LEFT_OUT]
+        parts = [left_out_text(each) for each in found if each.reason != "other_currency"]
+        others = [left_out_text(each) for each in found if each.reason == "other_currency"]
         more = {"left_out": ", ".join(parts), "others": " and ".join(others)}
         return super().facts(stage, values) | more
 
@@ -101,13 +116,32 @@ class Bill(Action, frozen=True, kw_only=True):
         return f"/records/invoices/{stage.made.id}"
 
 
+class AddWork(Bill, frozen=True, kw_only=True):
+    """Bills work that came later on a draft, in its currency."""
+
+    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
+        return Action.sheet(self, kind, tx, context, record)
+
+    def preset(self, _tx: Tx, _record: Any) -> dict[str, str]:
+        return {**dict.fromkeys(WORK, "yes"), "group_by": "project"}
+
+    def note(self, stage: Stage) -> None:
+        Action.note(self, stage)
+
+    def heading(self, name: str) -> str:
+        return Action.heading(self, name)
+
+    def next_path(self, stage: Stage) -> str:
+        return Action.next_path(self, stage)
+
+
 def currencies_of(tx: Tx, record: Client | Project) -> list[str]:
     """Return the currencies in which a record has unbilled work, its own first; without any, its own."""
     found = load_currencies(tx, "project_id" if isinstance(record, Project) else "client_id", record.id)
     return sorted(found or {record.currency}, key=lambda currency: (currency != record.currency, currency))
 
 
-def is_covered(record: Client | Project) -> bool:
+def is_covered(record: Client | Project | Invoice) -> bool:
     return isinstance(record, Project) and record.billing_type in {"fixed_fee", "retainer"}
 
 

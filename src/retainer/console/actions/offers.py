@@ -10,7 +10,7 @@ from retainer.billing import payments
 from retainer.billing.invoices import lifecycle
 from retainer.console.actions.action import Action, Stage, become
 from retainer.console.actions.drafts import BILL_QUOTE, copy_of
-from retainer.console.actions.money import Bill, Credit
+from retainer.console.actions.money import AddWork, Bill, Credit
 from retainer.console.actions.payments import RecordPayment, RemovePayment
 from retainer.console.actions.quotes import QUOTE_ACTIONS
 from retainer.console.controls.control import Field
@@ -114,6 +114,14 @@ INVOICE_ACTIONS = (
         ),
         notice=("{after.number} issued. Download its PDF to send it.",),
         audited="invoice issued",
+    ),
+    AddWork(
+        path="add-work",
+        label="Add work…",
+        button="Add work",
+        when=lambda invoice: invoice.status == "draft",
+        sentences=("Left out: {left_out}.", "In other currencies: {others}. Bill that on another invoice."),
+        notice=("Work added.",),
     ),
     RecordPayment(
         path="payment",

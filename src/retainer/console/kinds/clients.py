@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from sqlalchemy import func, select
 
+from retainer.billing import to_bill
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
@@ -13,9 +14,7 @@ from retainer.console.names import Link
 from retainer.console.values import AnyBlock, Block, Column, Fact, Value, Values, money, table_of
 from retainer.crm.clients import Client
 from retainer.reports import money as reported
-from retainer.reports import profitability
 from retainer.reports.common import Period
-from retainer.reports.profitability import ProfitabilityQuery
 from retainer.rollups.summaries import Figures
 from retainer.schema.billing import OPEN_INVOICES, allocations, invoice_lines, invoices
 from retainer.schema.columns import in_literals
@@ -31,7 +30,7 @@ TITLES = {
     "refund_due": "To refund",
     "collected": "Collected",
     "revenue": "Revenue before tax",
-    "unbilled": "Unbilled time",
+    "to_bill": "To bill",
 }
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
@@ -70,20 +69,16 @@ def outstanding(values: Values, clients: Sequence[Client]) -> dict[int, Value]:
 
 
 def amounts_by_currency(page: RecordPage[Client]) -> dict[str, dict[str, Decimal]]:
-    """Return what a client owes, is owed and has paid, and its unbilled time, in its own currency first."""
+    """Return what a client owes, is owed and has paid, and what is to bill, in its own currency first."""
     today, only = Period(None, page.tx.today, page.tx.actor.timezone), page.own.id
     found = {page.own.currency: Figures()}
     paid = reported.read(page.tx, today, ("currency",), SUMS, client_id=only)
-    for part in (paid, reported.balances(page.tx, today, ("currency",), client_id=only)):
+    balances = reported.balances(page.tx, today, ("currency",), client_id=only)
+    for part in (paid, balances, to_bill.read(page.tx, ("currency",), None, client_id=only)):
         for (currency,), figures in sorted(part.items()):
             found.setdefault(currency, Figures()).update(figures)
-    report = profitability.read_report(page.tx, ProfitabilityQuery(client_id=only), money_sums=())
-    unbilled = {each.currency: {"unbilled": each.unbilled_amount} for each in report.totals if each.unbilled_amount}
     page.memo["late"] = found[page.own.currency]["overdue_count"]
-    return {
-        code: {name: amount_of(found.get(code, Figures())[name], code) for name in TITLES} | unbilled.get(code, {})
-        for code in {**found, **unbilled}
-    }
+    return {code: {name: amount_of(figures[name], code) for name in TITLES} for code, figures in found.items()}
 
 
 def facts(page: RecordPage[Client]) -> list[Fact]:
@@ -101,7 +96,7 @@ def facts(page: RecordPage[Client]) -> list[Fact]:
         fact("Outstanding", "outstanding", note=note, status="open"),
         fact("Overdue", "overdue", "bad" if own["overdue"] else "", late, status="overdue"),
         *([fact("To refund", "refund_due", "bad", has_refund_due="true")] if has_refund else []),
-        fact("Unbilled time", "unbilled", kind="time-entries", billing_status="unbilled"),
+        Fact("To bill", money(own["to_bill"], currency), f"{page.kind.path_of(page.own)}/bill"),
         fact("Revenue", "revenue", note="before tax, all time"),
     ]
 

@@ -7,12 +7,14 @@ from typing import get_args
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing.invoices.preview import load_preview
+from retainer.billing.invoices.unbilled import LeftOut
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, table_of
 from retainer.kernel.paging import first_records
 from retainer.schema.identity import users
 from retainer.schema.work import milestones, tasks, time_entries
+from retainer.values.exact import amount_of
 from retainer.values.reading import unwrapped
 from retainer.work.milestones import Milestone, MilestoneFilter
 from retainer.work.project_types import Project
@@ -40,6 +42,10 @@ HOURS_BY_PERSON = (
 )
 LEFT_OUT = {"covered": "that the fee covers", "unpriced": "without a rate"}
 """Why time is not billed, after its hours."""
+FEES_LEFT_OUT = {
+    "fee_billed": "{amount} of milestones whose fixed fee is billed already, perhaps by the invoice of its quote",
+    "open_fee": "{amount} of fixed fees whose projects are not completed",
+}
 TERMS = (
     *("billing_type", "hourly_rate", "fixed_fee", "retainer_amount", "start_date", "due_date", "manager_id"),
     *("currency", "expense_amount", "quote_id"),
@@ -48,11 +54,12 @@ TERMS = (
 
 def facts(page: RecordPage[Project]) -> list[Fact]:
     time = partial(page.path, "time-entries", project_id=f"{page.own.id}")
+    bill = f"{page.kind.path_of(page.own)}/bill" if page.own.client_id else ""
     billable = f"{words.hours(page.record.billable_minutes)} h billable"
     return [
         *page.facts("client_id", "budget_used_percent"),
         Fact("Tracked time", page.value("tracked_minutes"), time(), billable),
-        Fact("Unbilled", page.value("unbilled_amount"), time(billing_status="unbilled")),
+        Fact("To bill", page.value("to_bill_amount"), bill),
         Fact("Invoiced", page.value("invoiced_amount"), "", "before tax"),
         *page.facts("due_date"),
     ]
@@ -86,11 +93,20 @@ def next_invoice(page: RecordPage[Project]) -> TableBlock:
             ("Expenses", words.number(row.expenses.count), row.expenses.amount),
             ("Milestones", words.number(row.milestones.count), row.milestones.amount),
             ("Retainer", words.count(len(row.fees.months), "month"), row.fees.amount),
+            ("Fixed fee", "", row.fixed_fees.amount),
         )
         rows += [(name, size, words.money(amount, row.currency)) for name, size, amount in parts if amount]
-        notes += [f"{words.hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in row.left_out]
+        notes += map(left_out_text, row.left_out)
     note = f"Left out: {', '.join(notes)}." if notes else ""
     return table_of("Next invoice", ("Work", "Quantity", "Amount"), rows, numbers=2, note=note)
+
+
+def left_out_text(part: LeftOut) -> str:
+    """Return what is not billed, and why, as part of a sentence."""
+    if part.reason in LEFT_OUT:
+        return f"{words.hours(part.minutes)} h {LEFT_OUT[part.reason]}"
+    amount = words.money(part.amount or amount_of(0, part.currency), part.currency)
+    return FEES_LEFT_OUT[part.reason].format(amount=amount) if part.reason in FEES_LEFT_OUT else amount
 
 
 def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
@@ -145,7 +161,7 @@ DISPLAY = Display(
         "due_date",
         "tracked_minutes",
         "budget_used_percent",
-        "unbilled_amount",
+        "to_bill_amount",
         "manager_id",
     ),
     filters=("client_id", "status", "over_budget"),

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
+from retainer.billing import unbilled_work
 from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
 from retainer.console.names import Link, Names
@@ -14,9 +16,8 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.first_steps import list_steps
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
-from retainer.reports import profitability, revenue, utilisation
+from retainer.reports import revenue, utilisation
 from retainer.reports.common import ReportQuery, begin
-from retainer.reports.profitability import ProfitabilityQuery
 from retainer.reports.revenue import RevenueByClientReport
 from retainer.reports.utilisation import UtilisationQuery
 from retainer.schema.crm import clients
@@ -293,26 +294,21 @@ class Today:
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
     def unbilled(self) -> Card:
-        report = profitability.read_report(self.tx, ProfitabilityQuery(), money_sums=())
-        link, unpriced = (
-            f"/records/time-entries?billing_status={status}&date_to={self.tx.today}"
-            for status in ("unbilled", "unpriced")
-        )
-        figures = self.amounts(report.totals, "unbilled_amount", link)
-        if minutes := sum(each.unpriced_minutes for each in report.totals):
-            figures.append(Link(f"{words.hours(minutes)} h without a rate", unpriced))
-        expenses = self.find("expenses?billing_status=unbilled")
-        figures += [expenses.figure] if expenses.total else []
-        items = self.ranked(
-            report.rows,
-            "unbilled_amount",
-            lambda row: (
-                " · ".join(filter(None, (row.project_name or "Without a project", row.client_name))),
-                f"{link}&currency={row.currency}&project_id={row.project_id or 'none'}",
-            ),
-        )
-        more = [Link("unbilled time", link)] if len(items) > SHOWN else []
-        return Card("Unbilled work until today", "", figures, items[:SHOWN], "No unbilled work.", more)
+        rows, link = unbilled_work.load_work(self.tx, self.tx.today), "/billing-run"
+        sums = dict[str, Decimal]()
+        for row in rows:
+            sums[row.currency] = sums.get(row.currency, Decimal(0)) + row.to_bill
+        figures = [
+            Link(words.money(sums[currency], currency), link)
+            for currency in sorted(sums, key=lambda currency: (currency != self.own, currency))
+            if sums[currency]
+        ]
+        if minutes := sum(part.minutes for row in rows for part in row.left_out if part.reason == "unpriced"):
+            path = f"/records/time-entries?billing_status=unpriced&date_to={self.tx.today}"
+            figures.append(Link(f"{words.hours(minutes)} h without a rate", path))
+        items = self.ranked(rows, "to_bill", lambda row: (row.client_name, f"/records/clients/{row.client_id}/bill"))
+        more = [Link("all that is to bill", link)] if len(items) > SHOWN else []
+        return Card("To bill", "", figures, items[:SHOWN], "Nothing to bill.", more)
 
 
 def own_first(rows: Iterable[Any], own: str) -> list[Any]:

@@ -25,7 +25,7 @@ from retainer.web.pages import csv_response
 BEFORE = "A year before"
 CAPACITY = {"available_minutes", "target_percent"}
 """Figures that people have before they have done any work."""
-STOCKS = ("unbilled_amount",)
+STOCKS = ("to_bill_amount",)
 """Facts that are not compared: nearly all that was unbilled a year before was billed since."""
 
 

@@ -159,7 +159,7 @@ REPORTS = {
         "Profitability",
         figures.read_projects,
         common.year_begins,
-        ("revenue", "profit", "margin_percent", "billable_value", "unbilled_amount"),
+        ("revenue", "profit", "margin_percent", "billable_value", "to_bill_amount"),
         (
             Chart(
                 "Revenue and cost by project",

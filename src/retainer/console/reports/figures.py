@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import asdict, replace
 
+from retainer.billing import to_bill
 from retainer.console.reports.controls import Controls
 from retainer.console.values import Fact, Value
 from retainer.console.words import MINUS, hours, number, percent
@@ -31,7 +32,7 @@ DAYS = "date_from={first}&date_to={to}"
 DAYS_ISSUED = "issue_date_from={first}&issue_date_to={to}"
 IN_CURRENCY = "&currency={currency}"
 INVOICES = f"invoices?status=sent,partially_paid,paid,written_off&{DAYS_ISSUED}{IN_CURRENCY}"
-UNBILLED = f"?billing_status=unbilled&{DAYS}{IN_CURRENCY}"
+UNBILLED = f"?billing_status=unbilled&date_to={{to}}{IN_CURRENCY}"
 
 
 class Figure(NamedTuple):
@@ -49,8 +50,12 @@ SECTIONS = {
         "discounts": Figure("Early-payment discounts, part of credited", "money"),
         "revenue": Figure("Revenue", "money"),
         "expenses": Figure("Expenses", "money", f"expenses?{DAYS}{IN_CURRENCY}"),
-        "unbilled_time": Figure("Unbilled time of this period", "money", f"time-entries{UNBILLED}"),
-        "unbilled_expenses": Figure("Unbilled expenses of this period", "money", f"expenses{UNBILLED}"),
+        "to_bill": Figure("To bill", "money"),
+        "unbilled_time": Figure("Unbilled time", "money", f"time-entries{UNBILLED}"),
+        "unbilled_expenses": Figure("Unbilled expenses", "money", f"expenses{UNBILLED}"),
+        "unbilled_milestones": Figure("Completed milestones to bill", "money"),
+        "unbilled_fees": Figure("Monthly fees to bill", "money"),
+        "unbilled_fixed_fees": Figure("Fixed fees to bill", "money"),
     },
     "Money including tax": {
         "tax": Figure("Tax", "money"),
@@ -108,7 +113,7 @@ FIGURES = {name: figure for section in SECTIONS.values() for name, figure in sec
     "billable_share_percent": Figure("Billable share of tracked time", "percent"),
     "target_percent": Figure("Target", "percent"),
     "billable_value": Figure("Time at billing rates", "money"),
-    "unbilled_amount": Figure("Unbilled time of this period", "money"),
+    "to_bill_amount": Figure("To bill", "money"),
     "cost": Figure("Cost", "money"),
     "profit": Figure("Profit", "money"),
     "margin_percent": Figure("Margin", "percent"),
@@ -219,7 +224,7 @@ def read_overview(tx: Tx, controls: Controls, period: Period) -> Figures:
     for part in ("clients", "projects", "tasks", "quotes", "tickets", "sites"):
         total |= {f"{part}.{name}": value for name, value in asdict(getattr(report, part)).items()}
     if period == controls.before:  # nearly all that was unbilled then has been billed since
-        total |= {"unbilled_time": None, "unbilled_expenses": None}
+        total |= dict.fromkeys((*to_bill.PARTS, "to_bill"))
     rows: dict[str, dict[object, Fields]] = {}
     for title, names in {**SECTIONS, **CHARTED}.items():
         for name in names:
