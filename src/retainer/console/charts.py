@@ -67,7 +67,7 @@ class Point(NamedTuple):
     before: tuple[Decimal, Decimal] | None
 
 
-class Group(NamedTuple):
+class BarGroup(NamedTuple):
     """The bars and points of a label; `description` names their values.
 
     It begins at `at` percent from the left of a column chart, or pixels from the top of a row chart. A row has a note,
@@ -88,7 +88,7 @@ class Chart(NamedTuple):
 
     title: str
     series: list[Series]
-    groups: list[Group]
+    groups: list[BarGroup]
     ticks: list[tuple[Decimal, str]]
     """Gridlines with their labels: pixels from the top, or percent from the left."""
     base: Decimal
@@ -167,7 +167,7 @@ def draw(
                 before = None if earlier is None else (middle - size, scale.y(earlier))
                 points.append(Point(each.pattern, middle, scale.y(value), before))
         at, description = None if aim is None else place(aim), description_of(series, index, unit)
-        groups.append(Group(label, size * index, description, boxes, points, note, at))
+        groups.append(BarGroup(label, size * index, description, boxes, points, note, at))
     values = [scale.low + scale.step * index for index in range(int((scale.high - scale.low) / scale.step) + 1)]
     ticks, every = [(place(value), compact(value, unit)) for value in values], -(-len(labels) // MAX_LABELS)
     return Chart(title, series, groups, ticks, zero, size, bool(rows), target if targets else "", height, every)

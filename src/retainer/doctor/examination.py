@@ -15,7 +15,7 @@ from retainer.schema import fingerprint, identity
 from retainer.settings import Settings
 from retainer.store.engines import Engine
 from retainer.store.engines.sql import INSTANT
-from retainer.store.streams import Unreadable
+from retainer.store.streams import UnreadableStream
 from retainer.store.tx import Store, Tx
 
 _erased_at = identity.accounts.c.deletes_at
@@ -126,7 +126,7 @@ def _note_account(store: Store, account: Person, check: AccountCheck, outcome: O
 def _note(outcome: Outcome, find: Callable[[], Iterable[Finding]], where: str = "") -> int | None:
     try:
         return outcome.add(find())
-    except (Unreadable, surroundings.Unreachable) as error:
+    except (UnreadableStream, surroundings.Unreachable) as error:
         outcome.skip(f"{where}{error}")
     except Exception as error:  # noqa: BLE001  # a check that fails for whatever reason was not made, and says so
         outcome.skip(f"{where}{type(error).__name__}: {' '.join(str(error).split())}")

@@ -21,7 +21,7 @@ from sqlalchemy import Select, bindparam, func, select, text
 from retainer.errors import Refusal, invalid
 from retainer.events.catalogue import ANNOUNCED, EventResource, EventType, scope_errors
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Followed, FollowLinks, FollowMeta
+from retainer.kernel.paging import FeedPage, FollowLinks, FollowMeta
 from retainer.kernel.query import OneOf, Query
 from retainer.kernel.resource import BaseUrl, FollowedUrl, Resource
 from retainer.store.announcements import DELETED
@@ -86,7 +86,7 @@ api = Resource("/events", tag="Events", scope=None)
 
 
 @api.get()
-def list_events(tx: Tx, caller: Caller, query: EventQuery, base_url: BaseUrl, url: FollowedUrl) -> Followed[Event]:
+def list_events(tx: Tx, caller: Caller, query: EventQuery, base_url: BaseUrl, url: FollowedUrl) -> FeedPage[Event]:
     """List the events after a position, oldest first; with `Prefer: wait=20`, wait for the next one.
 
     Any valid key can call it, and gets the events of the resources for which it has the `:read` scope. To ask for
@@ -103,7 +103,7 @@ def list_events(tx: Tx, caller: Caller, query: EventQuery, base_url: BaseUrl, ur
     found = [event_of(row, base_url) for row in rows[:size]]
     next_after = found[-1].id if has_more else latest
     meta = FollowMeta(next_after, has_more, latest, size)
-    return Followed(found, FollowLinks(f"{url}after={next_after}"), meta)
+    return FeedPage(found, FollowLinks(f"{url}after={next_after}"), meta)
 
 
 def check_scopes(caller: Caller, **filters: tuple[str, ...] | None) -> None:

@@ -133,7 +133,7 @@ class One(Answer):
         return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, more))
 
 
-LISTS: dict[Any, type[Answer]] = {paging.Paged: List, paging.Summed: SummedList, paging.Followed: Feed}
+LISTS: dict[Any, type[Answer]] = {paging.Paged: List, paging.Summed: SummedList, paging.FeedPage: Feed}
 
 
 def answer_of(hint: Any, *, is_read: bool, creates: bool, location: str | None) -> Answer:

@@ -130,7 +130,7 @@ class FollowMeta(msgspec.Struct):
     per_page: Annotated[int, "Maximum number of events in a response."]
 
 
-class Followed(msgspec.Struct, Generic[T]):
+class FeedPage(msgspec.Struct, Generic[T]):
     """What has come after a position."""
 
     data: Annotated[list[T], "What follows the position, oldest first; often nothing."]

@@ -15,7 +15,7 @@ from retainer.kernel.batch import Batch, BatchResult
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
-from retainer.kernel.paging import Followed
+from retainer.kernel.paging import FeedPage
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Operation
 from retainer.kernel.routes import Routes
@@ -186,7 +186,7 @@ class Pipeline:
                 call.caller.account_id, seconds
             )  # before it looks, so that it misses nothing
         with self.store.begin(call.caller, write=False) as tx:
-            result = cast("Followed[object]", call.operation.call(tx, call))
+            result = cast("FeedPage[object]", call.operation.call(tx, call))
         response = call.operation.answer.respond(result, request)
         if request.place is not None:
             request.place.is_waiting = not result.data

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from retainer.kernel import paging
-from retainer.kernel.paging import Followed
+from retainer.kernel.paging import FeedPage
 from retainer.openapi.conditions import conditions, excluded
 from retainer.openapi.headers import Json
 from retainer.values.parameters import MAX_LIST
@@ -31,7 +31,7 @@ ONLY_WITH = "Only with `include={}`."
 TOTALS = "The sums of the whole filtered list, an entry for each currency; only with `totals=true`."
 
 
-class Field(NamedTuple):
+class ModelField(NamedTuple):
     """A field of a model: its name in JSON, type hint, default, and place in the code."""
 
     name: str
@@ -58,11 +58,11 @@ NAMES_CHILD = "Identifies an existing one, whose omitted fields keep their value
 
 
 @cache
-def fields_of(model: type[Struct]) -> list[Field]:
+def fields_of(model: type[Struct]) -> list[ModelField]:
     hints = get_type_hints(model, include_extras=True)
     where = f"{model.__module__}.{model.__qualname__}"
     return [
-        Field(field.encode_name, hints[field.name], field.default, f"{where}.{field.name}")
+        ModelField(field.encode_name, hints[field.name], field.default, f"{where}.{field.name}")
         for field in msgspec.structs.fields(model)
     ]
 
@@ -124,7 +124,7 @@ class Schemas:
                 continue
             fields[field.name] = {**schema, "description": description_of(field.hint) or docstring_of(field.bare)}
         name = f"{PARTIAL if is_partial else ''}{model.__name__}Page"
-        about = {"description": docstring_of(Followed if kind is Followed else paging.Paged)}
+        about = {"description": docstring_of(FeedPage if kind is FeedPage else paging.Paged)}
         return self.add(name, model, about, fields | self._included(model), fields)
 
     def _included(self, model: type[Struct]) -> Json:
@@ -204,14 +204,16 @@ class Schemas:
         kind = schema["anyOf"][0] if "anyOf" in schema else schema
         return (self.named[kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind)["examples"][0]
 
-    def described(self, field: Field, schema: Json, more: str = "") -> Json:
+    def described(self, field: ModelField, schema: Json, more: str = "") -> Json:
         """Return a field's schema with its description: the declared one, the accepted form, and `more`."""
         description = description_of(field.hint)
         if not description:
             self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _response_schema(self, model: type[Struct], name: str, fields: list[Field], *, is_list: bool = False) -> Json:
+    def _response_schema(
+        self, model: type[Struct], name: str, fields: list[ModelField], *, is_list: bool = False
+    ) -> Json:
         if self._exists(name, model):
             return _reference(name)
         asked = [field.name for field in fields if field.single and is_list]

@@ -41,7 +41,7 @@ ONLY_IN = {
 """The codes that only some resources have."""
 
 
-class Field(NamedTuple):
+class DocumentedField(NamedTuple):
     """A field or a parameter: its kind, its use, and its description."""
 
     name: str
@@ -55,7 +55,7 @@ class Model(NamedTuple):
 
     title: str
     text: str
-    fields: list[Field]
+    fields: list[DocumentedField]
 
 
 class Entry(NamedTuple):
@@ -64,10 +64,10 @@ class Entry(NamedTuple):
     title: str
     operation: Operation
     text: str
-    parameters: list[Field]
+    parameters: list[DocumentedField]
     sorts: list[str]
     headers: list[str]
-    fields: list[Field]
+    fields: list[DocumentedField]
     errors: dict[str, list[str]]
     example: Example
 
@@ -162,7 +162,7 @@ def may_have(operation: Operation, code: str) -> bool:
     return operation.resource.tag in ONLY_IN.get(code, {operation.resource.tag})
 
 
-def parameter_of(parameter: Json, document: Json) -> Field:
+def parameter_of(parameter: Json, document: Json) -> DocumentedField:
     schema = parameter["schema"]
     use = "in the path" if parameter["in"] == "path" else "several" if "items" in schema else ""
     about = {"description": parameter["description"]}
@@ -214,10 +214,10 @@ def writable(body: Json) -> Json:
     return {key: schema for key, schema in body["properties"].items() if "readOnly" not in schema}
 
 
-def field_of(name: str, schema: Json, document: Json, use: str, *, has_limits: bool = False) -> Field:
+def field_of(name: str, schema: Json, document: Json, use: str, *, has_limits: bool = False) -> DocumentedField:
     text = " ".join(filter(None, (schema.get("description"), words_of(schema, document))))
     limits = limits_of(schema) if has_limits else ""
-    return Field(name, ", ".join(filter(None, (kind_of(schema, document), limits))), use, text)
+    return DocumentedField(name, ", ".join(filter(None, (kind_of(schema, document), limits))), use, text)
 
 
 def limits_of(schema: Json) -> str:

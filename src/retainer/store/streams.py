@@ -18,7 +18,7 @@ RECORDS = 50
 ROWS = 1000
 
 
-class Unreadable(Exception):
+class UnreadableStream(Exception):
     """A stored value is not one that a record can have."""
 
 
@@ -30,7 +30,7 @@ def stream_records(tx: Tx, table: Table, model: type[R]) -> Iterator[R]:
             records = row_mapper(table, model).read_all(rows)
             load_details(tx, table, records)
         except (ArithmeticError, ValueError, TypeError, msgspec.MsgspecError) as error:
-            raise Unreadable(
+            raise UnreadableStream(
                 f"One of the next {RECORDS} {table.name} after {last} cannot be read: {error!r}."
             ) from error
         yield from records

@@ -44,7 +44,7 @@ from retainer.values.reading import with_defaults
 DatedSelection = UnbilledTime | UnbilledExpenses
 
 
-class Group(NamedTuple):
+class LineGroup(NamedTuple):
     """How work is grouped into lines: by a column, and with which text as their description."""
 
     key: sa.Column[Any]
@@ -63,7 +63,7 @@ class DatedKind(WorkKind):
     """The sum of the minutes and that of the amounts, in minor units."""
     priced_by: ClassVar[tuple[sa.ColumnElement[Any], sa.ColumnElement[Any]]]
     """The minutes and the rate of a piece of work."""
-    groups: ClassVar[dict[str, Group]]
+    groups: ClassVar[dict[str, LineGroup]]
 
     @abstractmethod
     def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
@@ -203,10 +203,10 @@ class Time(DatedKind):
     priced_by = (time_entries.c.duration_minutes, time_entries.c.hourly_rate)
     totals = (sa.func.sum(time_entries.c.duration_minutes), sa.func.coalesce(sa.func.sum(time_entries.c.amount), 0))
     groups = {
-        "entry": Group(time_entries.c.id, time_entries.c.description),
-        "task": Group(time_entries.c.task_id, tasks.c.title, "other_work"),
-        "user": Group(time_entries.c.user_id, users.c.name),
-        "project": Group(time_entries.c.project_id, projects.c.name, "work_without_project"),
+        "entry": LineGroup(time_entries.c.id, time_entries.c.description),
+        "task": LineGroup(time_entries.c.task_id, tasks.c.title, "other_work"),
+        "user": LineGroup(time_entries.c.user_id, users.c.name),
+        "project": LineGroup(time_entries.c.project_id, projects.c.name, "work_without_project"),
     }
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
@@ -235,9 +235,9 @@ class Expenses(DatedKind):
     priced_by = (sa.literal(0, INTEGER), sa.null())
     totals = (sa.literal(0), sa.func.coalesce(sa.func.sum(expenses.c.billable_amount), 0))
     groups = {
-        "entry": Group(expenses.c.id, expenses.c.description),
-        "category": Group(expenses.c.category, expenses.c.category, "other_expenses", unnamed="other"),
-        "project": Group(expenses.c.project_id),
+        "entry": LineGroup(expenses.c.id, expenses.c.description),
+        "category": LineGroup(expenses.c.category, expenses.c.category, "other_expenses", unnamed="other"),
+        "project": LineGroup(expenses.c.project_id),
     }
 
     def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:

@@ -58,7 +58,7 @@ def say(facts: dict[str, Any], templates: Sequence[str]) -> Iterator[str]:
             continue
 
 
-class Worded:
+class WordedFields:
     """The fields of a record in words, as a sentence uses them; it has no blank ones, and no amounts of 0."""
 
     def __init__(self, values: Values, record: Any) -> None:
@@ -164,9 +164,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         client = load_names(stage.tx, clients, [client_id]).get(client_id, "") if client_id else ""
         paid = abs(getattr(after, "amount_paid", Decimal(0)) - getattr(record, "amount_paid", Decimal(0)))
         return {
-            "before": Worded(values, record),
-            "after": Worded(values, after),
-            "made": Worded(values, stage.made),
+            "before": WordedFields(values, record),
+            "after": WordedFields(values, after),
+            "made": WordedFields(values, stage.made),
             "client": client,
             "freed": stage.freed,
             "paid": words.money(paid, after.currency) if paid else "",

@@ -34,7 +34,7 @@ COMMON = {*Filter.__struct_fields__, "external_id"}
 """The filters of every list, which come after its own."""
 
 
-class Asked(NamedTuple):
+class ListQuery(NamedTuple):
     filters: Filter
     page: Page
     texts: dict[str, list[str]]
@@ -99,7 +99,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def read_asked(context: PageContext, kind: Kind) -> Asked | None:
+def read_asked(context: PageContext, kind: Kind) -> ListQuery | None:
     """Return what a page asks for, by the rules of the API's list; None, with the errors in the form, if it is invalid.
 
     A blank field is left out. A day is the instant at which it begins for the account; numbers are as in forms.
@@ -128,10 +128,10 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
     if errors:
         context.query.errors = errors
         return None
-    return Asked(kind.own(context.person.user_id, filters), page, texts)
+    return ListQuery(kind.own(context.person.user_id, filters), page, texts)
 
 
-def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: Asked) -> Iterator[tuple[str, ...]]:
+def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: ListQuery) -> Iterator[tuple[str, ...]]:
     """Yield the filters that a link set and no field shows: name, value, both in words, and the query without it."""
     known = {field.name for field in filters.fields} | {"q", *PAGING}
     for name, sent in asked.texts.items():
@@ -144,13 +144,13 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: Aske
             yield name, value, f"{field_label(name)}: {text}", context.link(**{name: None})
 
 
-def one_client(asked: Asked | None) -> str:
+def one_client(asked: ListQuery | None) -> str:
     """Return the query that limits another page to the client of this list; empty unless it is one."""
     ids: tuple[int, ...] = (getattr(asked.filters, "client_id", None) if asked else None) or ()
     return f"?client_id={ids[0]}" if len(ids) == 1 else ""
 
 
-def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]]:
+def tabs_of(display: Display, asked: ListQuery | None) -> list[tuple[str, str, bool]]:
     filters = {name: texts for name, texts in asked.texts.items() if name not in PAGING} if asked else None
     found = list[tuple[str, str, bool]]()
     for title, query in display.views:

@@ -27,7 +27,7 @@ SHOWN, SUGGESTED = 8, 4
 MAX_LENGTH = 191
 
 
-class Group(NamedTuple):
+class SearchGroup(NamedTuple):
     title: str
     total: int
     results: list[Link]
@@ -49,7 +49,7 @@ def suggest(tx: Tx, context: PageContext) -> Reply:
     text = context.query.text("q")
     groups = find_groups(tx, context, text, SUGGESTED)
     if position := find_request(tx, context, text):
-        groups.insert(0, Group("Requests", 1, [Link(text, f"/requests/{position}")], ""))
+        groups.insert(0, SearchGroup("Requests", 1, [Link(text, f"/requests/{position}")], ""))
     total = sum(group.total for group in groups)
     return context.render(
         "search_results", text=isolated(text), groups=groups, total=total, query=urlencode({"q": text})
@@ -64,7 +64,7 @@ def find_request(tx: Tx, context: PageContext, text: str) -> str | None:
     return logged[0].position if logged else None
 
 
-def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Group]:
+def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[SearchGroup]:
     """Return the results for a text by kind, without empty kinds; none for a text that is blank or too long."""
     if not text or len(text) > MAX_LENGTH:
         return []
@@ -74,11 +74,11 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
     if context.may("keys"):
         keys = key_list.list_keys(tx, KeyFilter(q=text))
         results = [Link(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in keys[:shown]]
-        found.append(Group("Keys", len(keys), results, f"/keys?{urlencode({'q': text})}"))
+        found.append(SearchGroup("Keys", len(keys), results, f"/keys?{urlencode({'q': text})}"))
     return [group for group in found if group.total]
 
 
-def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[Group]:
+def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[SearchGroup]:
     found: dict[str, Paged[Record]] = {}
     for name in KINDS:
         with suppress(ValueError, Refusal):
@@ -89,7 +89,7 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
         path, title = f"/records/{name}", context.catalogue.kinds[name].title
         labels = load_labels(tx, context.catalogue.kinds[name].table, listed.data)
         results = [Link(labels[record.id], f"{path}/{record.id}", note_of(record, names)) for record in listed.data]
-        yield Group(title, listed.meta.total, results, f"{path}?{urlencode({'q': text})}")
+        yield SearchGroup(title, listed.meta.total, results, f"{path}?{urlencode({'q': text})}")
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:
@@ -100,11 +100,11 @@ def note_of(record: Record, names: dict[int, str]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def find_people(tx: Tx, context: PageContext, text: str, shown: int) -> Group:
+def find_people(tx: Tx, context: PageContext, text: str, shown: int) -> SearchGroup:
     """Return the people whose name contains a text, or, for admins, their email."""
     wanted, found = base_letters(text), list[Link]()
     for user in users.list_users(tx):
         email = user["email"] if context.may("people") else ""
         if wanted in base_letters(f"{user['name']}\n{email}"):
             found.append(Link(user["name"], f"/people/{user['id']}", email))
-    return Group("People", len(found), found[:shown], "/people")
+    return SearchGroup("People", len(found), found[:shown], "/people")

@@ -84,7 +84,7 @@ def delete_responses(store: Store) -> int:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 
-class Kept:
+class RetentionRule:
     """Rows of each account that are deleted once their `time` is old, in an order that is also that of their times.
 
     Where it is not, as in the demo, all from the first young one on stay. Small batches let no writer wait for long.
@@ -110,16 +110,16 @@ class Kept:
         return in_accounts(store, self.accounts, delete_batch, before=before)
 
 
-REQUESTS = [Kept(table.c.answered_at, table.c.answered_at) for table in (refusals, requests)]
-SUMS = [Kept(table.c.hour, table.c.hour) for table in (request_hours, operation_hours)]
+REQUESTS = [RetentionRule(table.c.answered_at, table.c.answered_at) for table in (refusals, requests)]
+SUMS = [RetentionRule(table.c.hour, table.c.hour) for table in (request_hours, operation_hours)]
 EVENTS = [
-    Kept(events.c.at, events.c.id, events.c.id < NEWEST_ID),  # the next event follows the id of the newest one
-    Kept(webhook_deliveries.c.created_at, webhook_deliveries.c.id, webhook_deliveries.c.status != "pending"),
+    RetentionRule(events.c.at, events.c.id, events.c.id < NEWEST_ID),  # the next event follows the id of the newest one
+    RetentionRule(webhook_deliveries.c.created_at, webhook_deliveries.c.id, webhook_deliveries.c.status != "pending"),
 ]
 """Pending deliveries stay until their sender has noticed that the event is gone."""
 
 
-def delete_old(store: Store, kept: Iterable[Kept], days: int) -> int:
+def delete_old(store: Store, kept: Iterable[RetentionRule], days: int) -> int:
     """Delete a batch of each account's rows that are older than these days; return how many were deleted."""
     before = as_instant(datetime.now(UTC) - timedelta(days=days))
     return sum(each.delete_old(store, before) for each in kept)
@@ -188,7 +188,7 @@ class Housekeeping(Background):
         """Delete a batch of each account whose deletion is due; return the time until the next one, if any."""
         return timedelta(seconds=ERASE_SECONDS) if erase_due(self.store, self.log.warning) else None
 
-    def _deleting(self, name: str, every: float, kept: list[Kept], days: int) -> Chore:
+    def _deleting(self, name: str, every: float, kept: list[RetentionRule], days: int) -> Chore:
         """Return the chore that deletes older rows: a batch, and soon another one if it found some."""
 
         def delete_batch() -> timedelta | None:

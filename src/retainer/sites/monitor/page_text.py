@@ -22,7 +22,7 @@ DECLARATION = re.compile(rb"<(?:meta|\?xml)\s[^<>]*>", re.IGNORECASE)
 CHARSET = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s"'>;/]+)""", re.IGNORECASE)
 
 
-class Unreadable(Exception):
+class UnreadablePage(Exception):
     """A page that cannot be read; the message is for the tenant."""
 
 
@@ -33,7 +33,7 @@ def find_keyword(keyword: str, body: bytes, content_encoding: str, charset: str 
     """
     try:
         page = decompress(body, content_encoding)
-    except Unreadable as error:
+    except UnreadablePage as error:
         return str(error)
     text, wanted = decode(page, charset), _folded(keyword) or keyword
     if wanted in _folded(text):
@@ -47,16 +47,16 @@ def find_keyword(keyword: str, body: bytes, content_encoding: str, charset: str 
 
 
 def decompress(body: bytes, content_encoding: str) -> bytes:
-    """Return the beginning of a page as it was before it was compressed. Raises Unreadable."""
+    """Return the beginning of a page as it was before it was compressed. Raises UnreadablePage."""
     codings = [each.strip().lower() for each in content_encoding.split(",")]
     codings = [each.removeprefix("x-") for each in codings if each not in {"", "identity"}]
     if len(codings) > MAX_CODINGS:
-        raise Unreadable(f"The page is compressed {len(codings)} times. The maximum is {MAX_CODINGS}.")
+        raise UnreadablePage(f"The page is compressed {len(codings)} times. The maximum is {MAX_CODINGS}.")
     for coding in reversed(codings):
         try:
             body = _decompress(body, coding)
         except (zlib.error, brotli.error):
-            raise Unreadable(f"The page says that it is compressed with {coding}, but it is not.") from None
+            raise UnreadablePage(f"The page says that it is compressed with {coding}, but it is not.") from None
     return body
 
 
@@ -75,7 +75,7 @@ def _decompress(body: bytes, coding: str) -> bytes:
             return zlib.decompressobj().decompress(body, MAX_PAGE)
         except zlib.error:  # without the header of zlib, as some servers send it
             return zlib.decompressobj(wbits=-zlib.MAX_WBITS).decompress(body, MAX_PAGE)
-    raise Unreadable(f"The page is compressed with {coding[:20]}, although the monitor asks for none.")
+    raise UnreadablePage(f"The page is compressed with {coding[:20]}, although the monitor asks for none.")
 
 
 def decode(page: bytes, charset: str | None) -> str:
