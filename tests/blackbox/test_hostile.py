@@ -351,6 +351,15 @@ def test_a_body_in_another_transfer_coding_than_chunked_is_refused(server, agenc
         assert {coding: found[coding] for coding in refused} == refused
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["length first", "chunks first"])
+def test_of_a_length_beside_chunks_the_chunks_count_and_nothing_is_read_after_them(server, agency, order):
+    """As RFC 9112, 6.1 says; a proxy that takes the length has read another request after it."""
+    lines = [b"Content-Length: 4\r\n", b"Transfer-Encoding: chunked\r\n"]
+    head = POST + f"Authorization: Bearer {agency['key']}\r\n".encode() + b"".join(lines[place] for place in order)
+    found, closed = raw(server, head + b"\r\n2\r\n{}\r\n0\r\n\r\n" + SMUGGLED, wait=PATIENCE)
+    assert ([answer.status for answer in found], closed) == ([422], True)
+
+
 def requests(key, count, **more):
     """Several requests in one go, each with an id of its own."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in more.items())

@@ -759,7 +759,7 @@ def test_a_body_of_another_media_type_is_415(api, operation):
 
 @any_database
 @few(WRITES)
-def test_a_body_in_another_coding_than_chunked_is_501_and_a_doubtful_length_400(api, operation):
+def test_a_body_in_another_coding_than_chunked_is_501_and_one_in_chunks_twice_400(api, operation):
     request = sample(api, operation)
     raw = b"" if request.body is None else json.dumps(request.body).encode()
     before = commits(api)
@@ -768,8 +768,6 @@ def test_a_body_in_another_coding_than_chunked_is_501_and_a_doubtful_length_400(
         answer = send(api, request, raw=raw, headers={"Content-Length": "", "Transfer-Encoding": coding})
         codes = {501: "unsupported_transfer_coding", 400: "bad_request"}
         assert (answer.status, answer.code, answer.headers["connection"]) == (status, codes[status], "close"), coding
-    both = send(api, request, raw=raw, headers={"Content-Length": str(len(raw)), "Transfer-Encoding": "chunked"})
-    assert (both.status, both.code, both.headers["connection"]) == (400, "bad_request", "close")
     assert commits(api) == before
     if raw:
         succeeds(send(api, request, raw=raw, headers={"Content-Length": "", "Transfer-Encoding": " , Chunked"}))

@@ -111,11 +111,10 @@ class Request:
     def _check_coding(self, sent: str) -> None:
         """Raise a refusal unless the body comes in plain chunks (RFC 9112, 6.1 and 6.3).
 
-        A proxy in front may have read another length, or chunks within chunks, as another request.
+        A proxy in front may have read chunks within chunks as another request. Of a length beside chunks, the HTTP
+        server takes the chunks, drops the length and closes the connection after the response.
         """
         codings = [coding for each in sent.split(",") if (coding := each.strip().lower())]
-        if self.environ.get("CONTENT_LENGTH"):
-            raise Refusal("bad_request", "Send either Content-Length or Transfer-Encoding, not both.", headers=CLOSING)
         if codings.count(CHUNKED) > 1:
             raise Refusal("bad_request", "Transfer-Encoding has chunked twice. Send it once.", headers=CLOSING)
         if codings != [CHUNKED]:
