@@ -695,3 +695,24 @@ def test_a_copy_has_lines_and_texts_but_no_number_date_order_or_work(api, visito
     assert kind == "quotes" or copied["issue_date"] is None
     assert copied["number"] != record["number"]
     assert not any(each.get("time_entry_ids") for each in copied["lines"])
+
+
+def test_a_document_is_previewed_with_its_sums_before_it_is_saved(api, visitor):
+    client = api.make("/clients", name="Nordwind", tax_rate="19")["id"]
+    lines = {"lines.0.description": "Design", "lines.0.quantity": "2.5", "lines.0.unit_price": "100"}
+    path = "/console/records/quotes/new"
+    shown = [each for each in ("quotes", "tasks") if "Preview" in visitor.get(f"/console/records/{each}/new").text]
+    assert shown == ["quotes"]
+    page = visitor.submit(path, client_id=str(client), **lines, step="preview")
+    assert (page.status, "250.00 EUR" in page.text, "297.50 EUR" in page.text) == (200, True, True)
+    assert 'value="2.5"' in page.html
+    assert api.get("/quotes").data == []
+    refused = visitor.submit(path, client_id=str(client), **lines | {"lines.0.quantity": "many"}, step="preview")
+    assert (refused.status, "Must be a number" in refused.text) == (422, True)
+    visitor.submit(path, client_id=str(client), **lines)
+    (quote,) = api.get("/quotes").data
+    edit = f"/console/records/quotes/{quote['id']}/edit"
+    page = visitor.submit(edit, **{"lines.0.quantity": "3"}, step="preview")
+    assert ("357.00 EUR" in page.text, api.get("/quotes").data[0]["total"]) == (True, "297.50")
+    assert "297.50 EUR" in visitor.submit(edit, step="preview").text
+    assert "Nothing was changed." in visitor.submit(edit).text

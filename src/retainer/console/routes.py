@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
-from retainer.console.editing import form_pages, uploads
+from retainer.console.editing import form_pages, record_forms, uploads
 from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
@@ -122,11 +122,11 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_files.download),
     "/records/{kind}/spreadsheet": Route(list_files.download_spreadsheet),
-    "/records/{kind}/new": form_page(form_pages.choose_form, read_file=uploads.read_optional),
+    "/records/{kind}/new": form_page(record_forms.choose_form, read_file=uploads.read_optional),
     "/records/payments/new": form_page(payment_pages.choose),
     "/records/{kind}/{record}": Route(record_pages.show),
-    "/records/{kind}/{record}/edit": form_page(form_pages.choose_form),
-    "/records/{kind}/{record}/delete": form_page(form_pages.choose_deletion, is_rehearsal=True),
+    "/records/{kind}/{record}/edit": form_page(record_forms.choose_form),
+    "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion, is_rehearsal=True),
     **{
         f"/records/{kind}/{{record}}/{action.path}": form_page(partial(action.choose, kind), is_rehearsal=True)
         for kind, actions in ACTIONS.items()

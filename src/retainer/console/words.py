@@ -66,6 +66,11 @@ def number(value: int | Decimal | str) -> str:
     return (text.translate(SWAPPED) if LANGUAGE.get() == "de" else text).replace("-", MINUS)
 
 
+def mark() -> str:
+    """Return the decimal mark of the language."""
+    return number("0.1")[1]
+
+
 def percent(value: float | Decimal | str, places: int | None = None) -> str:
     """Return a share in percent: `19%`, `81.5%`; with a number of `places` rounded half to even, else exactly."""
     exact = Decimal(str(value))

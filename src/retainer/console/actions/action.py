@@ -14,7 +14,8 @@ from retainer.console import words
 from retainer.console.catalogue import Kind, label_from, plain
 from retainer.console.controls.control import Field
 from retainer.console.editing.calls import call, state_of, worded
-from retainer.console.editing.form_pages import PREVIEW, FormPage, Step, section_of
+from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
+from retainer.console.editing.record_forms import section_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.kinds.clients import load_effects, work_in_words

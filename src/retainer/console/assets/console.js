@@ -121,6 +121,39 @@ if (lines) {
   });
 }
 
+// The subtotal of a document follows while somebody types its lines, in whole numbers of BigInt: amounts are exact.
+const MILLION = 10n ** 6n;
+const inMillionths = (text, mark) => {
+  const marks = text.match(/[.,]/g) ?? [];
+  const decimal = marks.length > 1 ? marks.at(-1) : marks[0];
+  const isGroup = decimal && decimal !== mark && /^\D*\d{1,3}([.,]\d{3})+\D*$/.test(text);
+  const [whole, part = ""] = isGroup || !decimal ? [text] : text.split(new RegExp(`\\${decimal}(?=[^.,]*$)`));
+  const digits = whole.replace(/\D/g, "") + part.replace(/\D/g, "").slice(0, 6).padEnd(6, "0");
+  return BigInt(digits || "0") * (text.trim().startsWith("-") || text.trim().startsWith("−") ? -1n : 1n);
+};
+if (lines) {
+  const shown = document.createElement("p");
+  const { mark } = lines.dataset;
+  const add = () => {
+    let cents = 0n;
+    for (const line of lines.querySelectorAll(".line")) {
+      const value = (name) => inMillionths(line.querySelector(`[name$=".${name}"]`)?.value ?? "", mark);
+      if (line.querySelector('[type=checkbox][name$=".is_optional"]')?.checked) continue;
+      const exact = value("quantity") * value("unit_price") * (100n * MILLION - value("discount_percent"));
+      const unit = MILLION ** 3n;
+      cents += (2n * (exact < 0n ? -exact : exact) + unit) / (2n * unit) * (exact < 0n ? -1n : 1n);
+    }
+    const whole = String((cents < 0n ? -cents : cents) / 100n).replace(/\B(?=(\d{3})+$)/g, mark === "," ? "." : ",");
+    const rest = String((cents < 0n ? -cents : cents) % 100n).padStart(2, "0");
+    shown.textContent = `Subtotal: ${cents < 0n ? "−" : ""}${whole}${mark}${rest}, before tax`;
+  };
+  shown.className = "subtotal";
+  shown.setAttribute("role", "status");
+  lines.append(shown);
+  for (const type of ["input", "click"]) lines.addEventListener(type, add);
+  add();
+}
+
 // What a form led to before it was changed is dimmed until its next preview.
 document.querySelector(".record-form.action")?.addEventListener("input", ({ currentTarget }) => currentTarget.classList.add("edited"));
 

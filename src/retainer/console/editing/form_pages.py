@@ -1,11 +1,9 @@
 """The form pages of the console: what one tells, asks for and does is declared, and the page follows.
 
-Each calls the function of its area, which checks its rules and notes the change in the audit log. Those that create,
-change and delete records follow from the kind of record.
+Each calls the function of its area, which checks its rules and notes the change in the audit log.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,32 +11,18 @@ from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Control, Field
-from retainer.console.displays import display_of
-from retainer.console.editing.calls import (
-    call,
-    change_record,
-    check_readable,
-    create_record,
-    delete_record,
-    ids_of,
-    state_of,
-    worded,
-)
+from retainer.console.editing.calls import check_readable, state_of
 from retainer.console.editing.references import References
 from retainer.console.editing.sheet import Sheet
-from retainer.console.editing.uploads import RECEIPT, save_upload
-from retainer.console.names import Link, load_names, path_of, title_of
+from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Rehearsed, Reply, View
-from retainer.console.shapes import choices_of
-from retainer.console.words import listed
 from retainer.errors import Refusal, Unreadable
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
-from retainer.store.constraints import MOVE, singular
+from retainer.store.constraints import singular
 from retainer.store.tx import Store, Tx
 from retainer.values.decoding import decoder, json_text
-from retainer.values.records import Record
 
 CHANGED = "Nothing was done this time: the {} has changed since you opened this page. Check it, then decide again."
 PREVIEW, SAMPLE, OF_LINES = "preview", "sample", ("add", "remove ")
@@ -174,7 +158,8 @@ class FormPage(NamedTuple):
         sheet = self.sheet(tx, context, record)
         is_preview = self.has_preview and context.form.text("step") in {PREVIEW, SAMPLE}
         state = self.state(record, sheet)
-        if not is_preview and context.form.text("state", "" if self.section.kind else state) != state:
+        is_of_record = self.section.kind is not None and self.rehearse is None
+        if (is_of_record or not is_preview) and context.form.text("state", "" if self.section.kind else state) != state:
             raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
         body = sheet.read()
         if not body and sheet.record is not None and self.rehearse is None and not is_preview:
@@ -183,6 +168,8 @@ class FormPage(NamedTuple):
         is_confirmed = isinstance(typed, str) and typed.casefold() == text.casefold()
         confirmation = {} if is_confirmed else {"confirmation": Unreadable("Does not match.")}
         check_readable(({} if self.reads_on else body) | confirmation)
+        if is_preview:
+            sheet.load()
         is_unseen = self.is_reviewed and context.form.text("seen") != sheet.content
         if self.rehearse is not None and (is_preview or is_unseen):
             context.form.message = "" if is_preview else REVIEW
@@ -246,89 +233,3 @@ def act_apart(store: Store, context: PageContext) -> Reply:
     """Do what a form says outside of a transaction: its function hashes passwords, and begins its own."""
     filled: Filled = context.filled
     return filled.page.act(store, context, None, {**filled.body})
-
-
-def section_of(kind: Kind) -> Section:
-    """Return the list of a kind; parts of another record have that of its kind."""
-    name, title = (kind.name, kind.title) if kind.parent is None else (kind.parent.name, kind.parent.name.capitalize())
-    return Section(
-        title, f"/records/{name}", kind.table, kind.get, lambda tx, record: title_of(tx, kind.table, record), kind
-    )
-
-
-def choose_form(tx: Tx, context: PageContext) -> FormPage:
-    """Return the form of the record in the path, or of a new one, whose fields a link can preset: `?client_id=3`.
-
-    Raises `not_found`, also without an operation of the API.
-    """
-    is_new = "record" not in context.path_parameters
-    kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
-    section, sheet_of = section_of(kind), partial(Sheet, kind)
-    if not is_new:
-        return FormPage(section, "Edit {name}", "Save", partial(save, kind), sheet_of=sheet_of, reads_on=True)
-    back, parents = Link("", f"/records/{kind.name}"), list[int]()
-    if kind.parent is not None:
-        parents = [read_id(context.typed.text(kind.parent_field), kind.parent)]
-        names = load_names(tx, kind.parent, parents)
-        if not names:
-            raise Refusal("not_found", "This record does not exist.")
-        back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
-    return FormPage(
-        *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        sheet_of=partial(new_sheet, kind),
-        reads_on=True,
-        back=back,
-        hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
-    )
-
-
-def new_sheet(kind: Kind, tx: Tx, context: PageContext, _: None) -> Sheet:
-    sheet = Sheet(kind, tx, context)
-    if display_of(kind.name).has_receipt:
-        sheet.fields.append(RECEIPT)
-    return sheet
-
-
-def create(kind: Kind, parents: list[int], tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    record = create_record(tx, kind, ({kind.owner: "me"} if kind.owner else {}) | body, *parents)
-    save_upload(tx, context, kind, record)
-    return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} created.")
-
-
-def save(kind: Kind, tx: Tx, context: PageContext, record: Record, body: Fields) -> Reply:
-    record = change_record(tx, kind, record, body)
-    return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} saved.")
-
-
-def choose_deletion(_: Tx, context: PageContext) -> FormPage:
-    kind = context.catalogue.find(context.path_parameters["kind"], "deleting")
-    gone = f"The {kind.noun} is removed for good. This can't be undone; the audit log keeps what it said."
-    return FormPage(
-        *(section_of(kind), "Delete {name}", f"Delete {kind.noun}", partial(delete, kind), lambda *_: [gone]),
-        obstacle=partial(obstacle_to_deletion, kind),
-        is_danger=True,
-    )
-
-
-def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> str:
-    """Return why a record cannot be deleted: its lock, what refers to it, or what the API says in a rehearsal."""
-    lock = display_of(kind.name).lock(record)
-    if lock.stays:
-        return f"{lock.reason} It cannot be deleted."
-    if blocking := tx.blocking(kind.table, record.id):
-        instead = f" Or archive the {kind.noun}." if "archived" in choices_of(kind.record).get("status", ()) else ""
-        return MOVE.format(listed([*blocking.values()])) + instead
-    if not tx.writes:
-        return ""
-    try:
-        call(tx, kind.deleting, *ids_of(kind, record))
-    except Refusal as refusal:
-        return worded(refusal, kind.record.__struct_encode_fields__)
-    return ""
-
-
-def delete(kind: Kind, tx: Tx, context: PageContext, record: Record, _: Fields) -> Reply:
-    title = title_of(tx, kind.table, record)
-    delete_record(tx, kind, record)
-    path = f"/records/{kind.name}" if kind.parent is None else kind.path_of(record)
-    return context.redirect(path, f"{title} deleted.", kind="warn")
