@@ -63,3 +63,19 @@ def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
         wrong += [(page.status, encoded[:200]) for page in asked if not survives(page)]
         visiting.cookies = dict(kept)
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "words"),
+    [
+        ({f"field{number}": "" for number in range(1999)}, 303, ""),
+        ({f"field{number}": "" for number in range(2000)}, 400, "Send at most 2000 fields"),
+        ({"notes": "x" * (256 * 1024 - 100)}, 422, ""),
+        ({"notes": "x" * 256 * 1024}, 413, "The form is larger than 256 KiB."),
+    ],
+    ids=["2000 fields", "2001 fields", "256 KiB", "more than 256 KiB"],
+)
+def test_a_form_has_a_number_of_fields_and_a_size(api, visitor, more, status, words):
+    page = visitor.post("/console/records/clients/new", {"name": "Bergmann", **more})
+    assert (page.status, words in page.text) == (status, True)
+    assert len(api.get("/clients").data) == (status == 303)
