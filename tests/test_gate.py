@@ -89,13 +89,13 @@ class Sent(NamedTuple):
 class Door:
     """A gate, and what it has answered."""
 
-    def __init__(self, count=1, account_id=None):
+    def __init__(self, count=1, account_id=None, engine=None):
         self.failures = []
-        self.gate = Gate(count, lambda *failure: self.failures.append(failure), Ending(), lambda _: account_id)
+        self.gate = Gate(count, lambda *failure: self.failures.append(failure), Ending(), lambda _: account_id, engine)
         self.running, self.go_on, self.told, self.threads = [], threading.Event(), {}, {}
         self.go_on.set()
 
-    def send(self, client=None, *, account_id=None, answer=None, is_quick=True, **environ):
+    def send(self, client=None, *, account_id=None, answer=None, is_quick=True, writes=False, **environ):
         """Let a request in. With an account, it is one whose account is remembered."""
         key = {} if account_id is None else {"HTTP_AUTHORIZATION": f"Bearer {account_id}"}
         request = bare_request(Settings(), **(key | environ))
@@ -103,7 +103,7 @@ class Door:
             request.account_id = account_id
             self.gate.learn(request)
         client = client or Client()
-        exchange = Exchange(request, client, "127.0.0.1:9", answer or self.answer, is_quick=is_quick)
+        exchange = Exchange(request, client, "127.0.0.1:9", answer or self.answer, is_quick=is_quick, writes=writes)
         self.gate.admit(exchange)
         return Sent(request, client, exchange)
 

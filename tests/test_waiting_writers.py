@@ -75,10 +75,11 @@ class Writers:
             assert not thread.is_alive()
 
 
-def waiting(engine):
+def waiting(app):
     """The writers that wait, the one that waits for another process on SQLite included."""
+    engine = app.store.engine
     if isinstance(engine, Sqlite):
-        return engine.turns.writer.waiting + (1 - engine.turns.writer.free)
+        return app.gate.writer.queue.waiting + (1 - app.gate.writer.queue.free)
     return engine.writers.queues.waiting + (postgresql_writers.MAX_ACCOUNTS - engine.writers.queues.free)
 
 
@@ -89,7 +90,7 @@ def test_reads_of_an_account_are_answered_while_writers_of_others_wait(patient, 
     agencies = [open_agency(api.store, f"Writer{number}", "enterprise") for number in range(accounts)]
     with held_by_another_process(api, [agency["account_id"] for agency in agencies]):
         writers = Writers(api, agencies)
-        until(lambda: waiting(engine) == accounts * OF_EACH, "all of them wait")
+        until(lambda: waiting(api.app) == accounts * OF_EACH, "all of them wait")
         until(lambda: running.free >= running.count - 1, "of all turns, they hold the one of SQLite's writer at most")
         for _ in range(20):
             assert api.get("/clients").status == 200
@@ -99,7 +100,7 @@ def test_reads_of_an_account_are_answered_while_writers_of_others_wait(patient, 
         assert lent <= (1 if isinstance(engine, Sqlite) else MAX_LOCKS_AWAITED)
     writers.join()
     assert writers.answers == [201] * accounts * OF_EACH
-    assert (running.free, running.waiting, waiting(engine)) == (running.count, 0, 0)
+    assert (running.free, running.waiting, waiting(api.app)) == (running.count, 0, 0)
 
 
 @only_postgresql
@@ -107,7 +108,7 @@ def test_an_account_whose_lock_another_process_has_holds_up_no_other_write(patie
     agencies = [open_agency(patient.store, f"Writer{number}", "enterprise") for number in range(MAX_LOCKS_AWAITED + 2)]
     with held_by_another_process(patient, [agency["account_id"] for agency in agencies]):
         writers = Writers(patient, agencies)
-        until(lambda: waiting(patient.store.engine) == len(writers.threads), "all of them wait")
+        until(lambda: waiting(patient.app) == len(writers.threads), "all of them wait")
         assert patient.post("/tags", {"name": "Mine"}).status == 201
         assert writers.answers == []
     writers.join()
@@ -119,7 +120,7 @@ def test_a_writer_that_has_the_only_turn_to_write_waits_for_no_turn_to_run(patie
     api, running, taken = patient, patient.app.gate.running, patient.store.engine.turns
     taken.take(None)
     writers = Writers(api, [{"key": api.key}])
-    until(lambda: taken.writer.waiting == OF_EACH, "they wait")
+    until(lambda: waiting(api.app) == OF_EACH, "they wait")
     for reader in range(running.count):
         assert running.acquire(f"reader {reader}", 0)
     taken.hand_on()

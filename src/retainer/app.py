@@ -36,7 +36,7 @@ from retainer.server.monitoring.housekeeping import Housekeeping
 from retainer.server.monitoring.log import Log
 from retainer.server.renderers import RendererEnded, Renderers
 from retainer.settings import BASE_PATH, PUBLIC, Settings
-from retainer.store.engines import Sqlite, connect
+from retainer.store.engines import GroupedSqlite, Sqlite, connect
 from retainer.store.tx import Store
 from retainer.traffic.recorder import RequestRecorder
 from retainer.web import pages, well_known
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ROOT = f"{BASE_PATH}/"
 CONSOLE = "/console"
+WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 QUICK_METHODS, QUICK_FORMS = frozenset({"GET", "HEAD", "OPTIONS"}), frozenset({None, "*/*", "application/json"})
 RESOURCES = [
     *resources.OF_AREAS,
@@ -90,12 +91,16 @@ class App:
         self.settings = settings
         self.ending = ending or Ending()
         self.waiting = Waiting(self.ending)
-        self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
+        engine = connect(settings.database)
+        announced: Callable[[int], None] = self.waiting.notify
+        if isinstance(engine, GroupedSqlite):
+            announced = engine.once_durable(announced)
+        self.store = Store(engine, announced, plans.limits_of(settings))
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
         kept = recorder if settings.request_log_days else None
         self.log = Log(log, self.store.engine, kept, slot.count if slot else None)
-        self.gate = Gate(settings.threads, self.log.failure, self.ending, self.account_of)
+        self.gate = Gate(settings.threads, self.log.failure, self.ending, self.account_of, engine)
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, self.gate.left)
         self.health = Health(
@@ -136,7 +141,8 @@ class App:
                 environ["PATH_INFO"] = path[len(BASE_PATH) :]
             request = Request(environ, self.settings)
             answer, is_quick = (self.answer, is_read(request)) if is_api else (self.show, not path.startswith(CONSOLE))
-            self.gate.admit(Exchange(request, client, scope.client, answer, is_quick=is_quick))
+            writes = is_api and request.method in WRITING and not ROUTES.is_batch(request.path)
+            self.gate.admit(Exchange(request, client, scope.client, answer, is_quick=is_quick, writes=writes))
         except BaseException as error:  # noqa: BLE001
             self.log.failure("taking a request", error)
             client.response_empty(500, [])
@@ -185,7 +191,7 @@ def create_metrics(
     engine = app.store.engine
     storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
     page = MetricsPage(metrics, app.store, storage, has_valkey=bool(app.settings.valkey_url))
-    return page, noting(slot, app.gate.running, engine, app.limiter, app.throttle, app.log)
+    return page, noting(slot, app.gate.turns, engine, app.limiter, app.throttle, app.log)
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failures]:

@@ -1,13 +1,17 @@
 """Responses to concurrent writers, compared with the order of system calls of the server."""
 
+import contextlib
+import http.client
+import itertools
 import os
 import re
 import signal
+import threading
 
 from testing import process
-from testing.process import COMMAND, PATIENCE, at_once, children, running, statuses, with_database
+from testing.process import COMMAND, PATIENCE, at_once, children, query, running, statuses, with_database
 
-from tests.length import only_full
+from tests.length import length, only_full
 from tests.skips import find_program
 
 WRITERS = 16
@@ -56,3 +60,27 @@ def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(
         sent = first(lines, name)
         acknowledged = first(lines, name, "201 Created")
         assert [1 for begun, ended in flushed if sent < begun <= ended < acknowledged], name
+
+
+def test_what_was_acknowledged_is_there_after_kills_in_the_middle_of_groups(tmp_path):
+    folder, acknowledged, names = with_database(tmp_path), set(), itertools.count()
+    key = ""
+    for _ in range(length(30)):
+        with running(folder, "--no-monitor") as server:
+            key = key or server.agency("Killed", "enterprise")["key"]
+
+            def write(_, server=server, key=key):
+                with contextlib.suppress(OSError, http.client.HTTPException), server.client(key) as client:
+                    while True:
+                        name = f"Tag {next(names)}"
+                        if client.post("/tags", {"name": name}).status == 201:
+                            acknowledged.add(name)
+
+            killer = threading.Timer(0.5, server.kill)
+            killer.start()
+            at_once(WRITERS, write)
+            killer.join()
+    with running(folder, "--no-monitor") as server:
+        kept = {name for (name,) in query(server.database, "SELECT name FROM tags")}
+    assert acknowledged, "some were"
+    assert acknowledged - kept == set()

@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -59,8 +60,9 @@ class Request:
     """
 
     __slots__ = (
-        *("account_id", "began", "body", "environ", "has_body", "id", "method", "opened", "part", "path", "place"),
-        *("query", "record", "refusal", "settings", "shown_address", "upload"),
+        *("account_id", "began", "body", "environ", "has_body", "id", "is_counted", "is_provisional", "log"),
+        *("method", "opened", "part", "path", "place", "query", "record", "refusal", "settings", "shown_address"),
+        "upload",
     )
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
@@ -72,9 +74,14 @@ class Request:
         """A body that is too large for memory: the file on disk that has it, and its size."""
         self.opened: list[IO[bytes]] = []
         """The files of the request, which are closed with its response."""
-        self.refusal: Refusal | None = None
+        self.refusal: Exception | None = None
         self.account_id: int | None = None
         self.place: Place | None = None
+        self.is_counted = False
+        """Whether the rate limit has counted it, if it is answered more than once."""
+        self.is_provisional = False
+        """Whether its response is not sent yet, so that `log` is to be called when it is."""
+        self.log: Callable[[], None] | None = None
         self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]

@@ -65,12 +65,10 @@ class Pipeline:
             caller = self.authenticate(request, self.store)  # 401
             request.account_id = caller.account_id
             self.admit(caller)  # 402, 403 API off
-            if request.place is None:
-                allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
-                if allowance.retry_after is not None:
-                    allowance.admit()  # 429
-            else:
-                allowance = self.hit(caller, 0)  # it was counted before it waited
+            allowance = self.hit(caller, 0 if request.is_counted else 1)
+            request.is_counted = True
+            if allowance.retry_after is not None:
+                allowance.admit()  # 429
             self.note_key_use(caller.account_id, caller.key_id, request.shown_address)
             methods, ids = self.routes.find(request)  # 404
             if request.method == "OPTIONS":
@@ -84,8 +82,8 @@ class Pipeline:
             refusal = to_refusal(error, request, self.report)
             response, allowance, refusal = answer_refusal(refusal, request, self.limiter, allowance)
         add_headers(response, request, allowance)
-        if request.place is not None and request.place.is_waiting:
-            request.place.log = partial(self.log_request, request, response, caller, operation, refusal)
+        if request.is_provisional:
+            request.log = partial(self.log_request, request, response, caller, operation, refusal)
         else:
             self.log_request(request, response, caller, operation, refusal)
         return response
@@ -189,7 +187,7 @@ class Pipeline:
             result = cast("FeedPage[object]", call.operation.call(tx, call))
         response = call.operation.answer.respond(result, request)
         if request.place is not None:
-            request.place.is_waiting = not result.data
+            request.place.is_waiting = request.is_provisional = not result.data
             response.headers.append(("preference-applied", f"wait={request.place.seconds}"))
         return response
 

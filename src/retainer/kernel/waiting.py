@@ -46,8 +46,6 @@ class Place:
         self.deadline = time.monotonic() + seconds
         self.is_waiting = False
         """Whether the request has found nothing, and is to wait for more."""
-        self.log: Callable[[], object] = bool
-        """Logs the request, if it is answered with what it has found last."""
         self._waiting = waiting
         self._is_woken = False
         self._wake: Callable[[], None] | None = None

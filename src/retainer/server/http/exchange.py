@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Request, Response
 from retainer.kernel.waiting import Ending, Place
 
@@ -28,25 +29,18 @@ class Exchange:
     """A request on its way; `client` is the HTTP server's side of it (RSGI)."""
 
     __slots__ = (
-        *(
-            "account_known",
-            "answer",
-            "arrived",
-            "body",
-            "client",
-            "coming",
-            "connection",
-            "is_quick",
-            "places",
-            "request",
-        ),
-        *("rest", "size", "subject", "_watch"),
+        *("account_known", "answer", "arrived", "body", "client", "coming", "connection", "is_quick", "places"),
+        *("queue", "request", "rest", "size", "subject", "writes", "_watch"),
     )
 
-    def __init__(self, request: Request, client: Any, connection: str, answer: Answer, *, is_quick: bool) -> None:
+    def __init__(
+        self, request: Request, client: Any, connection: str, answer: Answer, *, is_quick: bool, writes: bool = False
+    ) -> None:
         self.request, self.client, self.connection, self.answer = request, client, connection, answer
         self.is_quick = is_quick
         """Whether it waits for nothing but the database, which tells what it reads at once."""
+        self.writes = writes
+        """Whether it is one for the writer of SQLite."""
         self.arrived = time.monotonic()
         self.subject: Hashable = None
         """Whose turns it takes: an account; until it is known, a network."""
@@ -57,6 +51,8 @@ class Exchange:
         self.coming: Any = None
         """The part of it that is awaited."""
         self.places: Any = None
+        self.queue: FairSemaphore | None = None
+        """In which it waits, or has waited last."""
         self.rest: Rest | None = None
         self._watch: Any = None
 

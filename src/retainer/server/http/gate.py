@@ -19,8 +19,10 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.waiting import LAST_SECONDS, POLL_SECONDS, Ending
 from retainer.server.http.bodies import RETRY, Bodies
 from retainer.server.http.exchange import Exchange, Pending, Rest
+from retainer.server.http.writer import Writer
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
+from retainer.store.engines import Engine, GroupedSqlite
 from retainer.store.engines.base import MAX_PAUSING, MAX_WRITERS_WAITING, of_request
 from retainer.store.transaction import READ_SECONDS
 
@@ -58,18 +60,26 @@ class Gate:
 
     A request waits in the queue of its account, which is remembered by credentials, or else of its network; the
     pipeline authenticates each. `look_up` returns the account whose key or session a request has. Quick ones run in a
-    thread of the HTTP server while it has others left, all others in threads of the gate, which may wait for a writer,
-    a renderer or a hash. Then another request runs.
+    thread of the HTTP server while it has others left, all others in threads of the gate, which may wait for a lock,
+    a renderer or a hash. Then another request runs. An `engine` that groups writers has a writer for known accounts.
     """
 
     def __init__(
-        self, count: int, report: Report, ending: Ending, look_up: Callable[[Request], int | None] = lambda _: None
+        self,
+        count: int,
+        report: Report,
+        ending: Ending,
+        look_up: Callable[[Request], int | None] = lambda _: None,
+        engine: Engine | None = None,
     ) -> None:
         self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, self._refuse_turn)
         self.pending = Pending()
         self.bodies = Bodies(self.pending, self._enter)
         self.look_up, self.report, self.ending = look_up, report, ending
         self.clock = Background("gate", report, [Chore("ending waits of requests", LOOK_SECONDS, self.look)])
+        self.writer = None
+        if isinstance(engine, GroupedSqlite):
+            self.writer = Writer(engine, self._answer_for_now, self._end, self._queue, self._refuse_turn)
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._turn = Turn()
         self._underway: dict[Exchange, str] = {}
@@ -91,6 +101,11 @@ class Gate:
     def connections(self) -> set[str]:
         """Return the addresses and ports of the clients whose requests are being received or answered."""
         return set(self._underway.copy().values())
+
+    def turns(self) -> tuple[int, int, int]:
+        """Return how many requests can run, how many do, and how many wait for their turn, to run or to write."""
+        waiting = self.running.waiting + (self.writer.queue.waiting if self.writer else 0)
+        return self.running.count, self.running.count - self.running.free, waiting
 
     def subject_of(self, request: Request) -> Hashable:
         account_id = self._accounts.get(_credentials(request))
@@ -136,22 +151,29 @@ class Gate:
         if exchange.request.has_body:
             self.bodies.receive(exchange)
         else:
-            self._queue(exchange, may_carry=True)
+            self._enter(exchange)
 
     def _enter(self, exchange: Exchange) -> None:
-        """Go on with a request whose body has come, or was refused."""
-        if exchange.request.refusal is None:
-            self._queue(exchange, may_carry=True)
-        else:
+        """Let a request wait for its turn whose body has come, or tell that it was refused."""
+        if exchange.request.refusal is not None:
             self._answer(exchange)
+        elif self.writer is None or not self.writer.takes(exchange):
+            self._queue(exchange, may_carry=True)
+        elif self._takes_turn(exchange, self.writer.queue):
+            self._threads.submit(self.writer.run, exchange)
 
     # Turns.
 
-    def _queue(self, exchange: Exchange, *, may_carry: bool = False) -> None:
-        """Let a request run in its turn: in this thread, if it may carry it and the turn is free."""
+    def _takes_turn(self, exchange: Exchange, queue: FairSemaphore) -> bool:
+        """Return whether a request has its turn at once; else it waits."""
+        exchange.queue = queue
         until = min(time.monotonic() + TURN_SECONDS, exchange.arrived + REQUEST_SECONDS - READ_SECONDS)
         self.pending.add(exchange, until, self._end_wait_for_turn)
-        if not self.running.enter(exchange.subject, exchange):
+        return queue.enter(exchange.subject, exchange)
+
+    def _queue(self, exchange: Exchange, *, may_carry: bool = False) -> None:
+        """Let a request run in its turn: in this thread, if it may carry it and the turn is free."""
+        if not self._takes_turn(exchange, self.running):
             return
         if not may_carry or not (exchange.is_quick or not exchange.account_known):
             self._hand_over(exchange)
@@ -209,6 +231,23 @@ class Gate:
 
     def _answer(self, exchange: Exchange) -> None:
         """Answer a request; one that waits for events keeps what it would be answered with."""
+        response, place = self._response_to(exchange), exchange.request.place
+        if place is not None and place.is_waiting:
+            exchange.rest = Rest(place, response)
+        else:
+            self._end(exchange, response)
+
+    def _answer_for_now(self, exchange: Exchange) -> Response:
+        """Return the response to a request that writes, which is not sent before the commit."""
+        self.pending.take(exchange)
+        of_request.at = exchange.arrived + REQUEST_SECONDS
+        exchange.request.is_provisional = True
+        try:
+            return self._response_to(exchange)
+        finally:
+            of_request.reset()
+
+    def _response_to(self, exchange: Exchange) -> Response:
         request = exchange.request
         try:
             response = exchange.answer(request)
@@ -217,14 +256,16 @@ class Gate:
             response = Response(500, [])
         if request.refusal is None and (request.account_id is None) == isinstance(exchange.subject, int):
             self.learn(request)
-        if request.place is not None and request.place.is_waiting:
-            exchange.rest = Rest(request.place, response)
-        else:
-            self._end(exchange, response)
+        return response
 
     def _end(self, exchange: Exchange, response: Response) -> None:
-        self._forget(exchange)
-        exchange.send(response, self.ending)
+        try:
+            if exchange.request.log is not None:
+                exchange.request.log()
+            self._forget(exchange)
+            exchange.send(response, self.ending)
+        except Exception as error:  # noqa: BLE001  # else the turn would never be handed on
+            self.report(exchange.request, error)
 
     def _forget(self, exchange: Exchange) -> None:
         self._underway.pop(exchange, None)
@@ -251,30 +292,29 @@ class Gate:
         """Let a request look for events of other processes, or answer it with what it has found, if its time is up."""
         exchange.request.began += rest.place.end_rest()
         if self.ending.has_begun() or time.monotonic() >= last:
-            self._end_with_nothing(exchange, rest)
+            self._end(exchange, rest.found)
         else:
             self._queue(exchange)
 
-    def _end_with_nothing(self, exchange: Exchange, rest: Rest) -> None:
-        rest.place.log()
-        self._end(exchange, rest.found)
-
     def _end_wait_for_turn(self, exchange: Exchange) -> None:
-        if self.running.leave(exchange.subject, exchange):
+        if self._leave_queue(exchange):
             self._refuse_turn(exchange)
+
+    def _leave_queue(self, exchange: Exchange) -> bool:
+        return exchange.queue is not None and exchange.queue.leave(exchange.subject, exchange)
 
     def _refuse_turn(self, exchange: Exchange) -> None:
         """Refuse a request that gets no turn; one that could not look again is answered with what it has found."""
         self.pending.take(exchange)
         if exchange.rest is not None:
-            self._end_with_nothing(exchange, exchange.rest)
+            self._end(exchange, exchange.rest.found)
         else:
             exchange.request.refusal = busy()
             self._answer(exchange)
 
     def _forget_if_waiting(self, exchange: Exchange) -> None:
         """Give the places of a request back whose client has hung up while it waited."""
-        if self.pending.take(exchange) and (exchange.is_resting or self.running.leave(exchange.subject, exchange)):
+        if self.pending.take(exchange) and (exchange.is_resting or self._leave_queue(exchange)):
             self._forget(exchange)
 
 

@@ -21,7 +21,6 @@ from prometheus_client.registry import Collector
 from retainer import __version__
 from retainer.errors import STATUS
 from retainer.events.sender import schedule as deliveries
-from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
@@ -153,7 +152,12 @@ class Slot:
 
 
 def noting(
-    slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, throttle: Throttle, log: Log
+    slot: Slot,
+    turns: Callable[[], tuple[int, int, int]],
+    engine: Engine,
+    limiter: SlidingWindow,
+    throttle: Throttle,
+    log: Log,
 ) -> Callable[[], None]:
     """Return the function that writes the state of a worker to its slot; requests are counted when they end."""
     errors_before, dropped_before = slot["database_errors"], slot["log_lines_dropped"]
@@ -161,9 +165,7 @@ def noting(
 
     def note() -> None:
         slot["workers"] = 1
-        slot["request_slots"] = running.count
-        slot["requests_running"] = running.count - running.free
-        slot["requests_waiting"] = running.waiting
+        slot["request_slots"], slot["requests_running"], slot["requests_waiting"] = turns()
         slot["database_connections"], slot["database_connections_idle"] = engine.connections
         slot["database_outage"] = int(log.outages.is_on)
         slot["database_errors"] = errors_before + log.outages.errors

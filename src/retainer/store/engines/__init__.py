@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Union
 
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sqlite import Sqlite
+from retainer.store.engines.sqlite_groups import GroupedSqlite
 
-__all__ = ["Engine", "Sqlite", "connect", "driver_errors"]
+__all__ = ["Engine", "GroupedSqlite", "Sqlite", "connect", "driver_errors"]
 
 if TYPE_CHECKING:
     from retainer.store.engines.postgresql import Postgresql
@@ -26,7 +27,7 @@ def connect(url: str, *, is_limited: bool = True) -> Engine:
     Unless it `is_limited`, statements and transactions have no time limit: nobody waits for those of a command.
     """
     if url.startswith(SQLITE):
-        return Sqlite(Path(url.removeprefix(SQLITE)), is_limited=is_limited)
+        return (GroupedSqlite if is_limited else Sqlite)(Path(url.removeprefix(SQLITE)), is_limited=is_limited)
     try:
         from retainer.store.engines.postgresql import Postgresql  # noqa: PLC0415  # its driver is an extra
     except ImportError as error:

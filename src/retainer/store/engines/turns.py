@@ -48,11 +48,14 @@ class Turns:
         """Pass the turn on. The account of a long one pauses if another one waits; its former pause is over."""
         holder = self._holder
         if holder is not None:
-            length = time.thread_time() - self._since
-            self.pauses.pop(holder, None)
-            if length > LONG_SECONDS and self.writer.has_other(holder):
-                self.pauses[holder] = time.monotonic() + PAUSES * length
+            self.note(holder, time.thread_time() - self._since, others_wait=self.writer.has_other(holder))
         self.writer.release(holder)
+
+    def note(self, account_id: int, seconds: float, *, others_wait: bool) -> None:
+        """Note how much of the processor the write of an account took, for which it may have to pause."""
+        self.pauses.pop(account_id, None)
+        if seconds > LONG_SECONDS and others_wait:
+            self.pauses[account_id] = time.monotonic() + PAUSES * seconds
 
     def is_pausing(self, account_id: int | None) -> bool:
         return self.pauses.get(account_id or 0, 0) > time.monotonic()
