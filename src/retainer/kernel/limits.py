@@ -66,7 +66,9 @@ class SlidingWindow:
             while hits and hits[0] <= start:
                 hits.popleft()
             excess = len(hits) + amount - limit
-            if amount and excess <= 0:
+            if amount == 1 and excess <= 0:
+                hits.append(now)
+            elif amount and excess <= 0:
                 hits.extend([now] * amount)
             elif amount:  # until so many of the oldest have left the window; more than the limit never has room
                 since = hits[min(excess, len(hits)) - 1] if hits else now

@@ -200,7 +200,10 @@ class Operation:
             ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
             _, record_id = ids.popitem()
             etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
-        return self.handler(*[argument(tx, call) for argument in self._arguments])
+        arguments = self._arguments
+        if len(arguments) == 2:
+            return self.handler(arguments[0](tx, call), arguments[1](tx, call))
+        return self.handler(*[argument(tx, call) for argument in arguments])
 
     def _argument(self, name: str, hint: Any) -> ArgumentFactory:
         if hint in ARGUMENT_FACTORIES:
