@@ -86,10 +86,17 @@ def test_work_goes_into_the_newest_draft_of_a_client_on_request(api, visitor, cl
     assert len(live(api)) == len(clients)
 
 
+def test_archived_clients_are_shown_and_not_billed(api, visitor, clients):
+    api.patch(f"/clients/{clients[1]}", {"status": "archived"})
+    assert "Archived , so not billed" in visitor.get("/console/billing-run").text
+    run(visitor)
+    assert sorted(invoice["client_id"] for invoice in live(api)) == [clients[0], clients[2]]
+
+
 def test_if_one_client_cannot_be_billed_nothing_is_done_and_the_page_says_whose(api, visitor, clients):
     api.patch(f"/clients/{clients[1]}", {"status": "archived"})
-    page = visitor.submit("/console/billing-run")
-    assert "Nothing was done, because of Client B" in page.text
+    page = visitor.post("/console/billing-run", {"row": [f"{client}-EUR" for client in clients], "once": "1"})
+    assert "Nothing was done, because of Client B: This client is archived." in page.text
     assert live(api) == []
 
 

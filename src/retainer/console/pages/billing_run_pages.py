@@ -38,6 +38,8 @@ DRAFTS = (
     .order_by(invoices.c.id)
 )
 
+ARCHIVED = select(clients.c.id).where(clients.c.status == "archived")
+
 
 class Choice(NamedTuple):
     """A row of the run: a client in a currency."""
@@ -82,10 +84,14 @@ def load_drafts(tx: Tx) -> dict[tuple[int, str], list[int]]:
 def show(tx: Tx, context: PageContext) -> Reply:
     last = last_day(tx, context.typed.text("to"))
     month = date.fromisoformat(tx.today).replace(day=1)
-    rows = load_rows(tx, last)
+    archived = {client_id for (client_id,) in tx.all(ARCHIVED)}
+    rows = [
+        (Choice(row.client_id, row.currency), row, [*map(left_out_text, row.left_out)], row.client_id in archived)
+        for row in load_rows(tx, last)
+    ]
     return context.render(
         "billing_run",
-        rows=[(Choice(row.client_id, row.currency), row, [*map(left_out_text, row.left_out)]) for row in rows],
+        rows=rows,
         chosen=context.form.texts_of("row") if context.form.texts else None,
         drafts=load_drafts(tx),
         last=last,
@@ -131,9 +137,10 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
 
 def _of_client(tx: Tx, client_id: int, refusal: Refusal) -> Refusal:
     """Return a refusal that names the client whose invoice was refused."""
+    why = worded(refusal, ())
     tx.errors.clear()
     name = load_names(tx, clients, [client_id])[client_id]
-    return Refusal("validation_failed", f"Nothing was done, because of {name}: {worded(refusal, ())}")
+    return Refusal("validation_failed", f"Nothing was done, because of {name}: {why}")
 
 
 def find_invoices(tx: Tx, context: PageContext) -> list[Invoice]:
