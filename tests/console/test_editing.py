@@ -190,9 +190,9 @@ def test_changing_a_line_keeps_the_other_lines_and_the_work_that_they_bill(api, 
     assert [line["id"] for line in after["lines"]] == ids
     assert after["lines"][place]["unit_price"] == "750.50"
     assert [line["time_entry_ids"] for line in after["lines"]] == [line["time_entry_ids"] for line in invoice["lines"]]
-    page = visitor.submit(path, **{f"lines.{1 - place}.quantity": "9"})
+    page = visitor.submit(path, **{f"lines.{1 - place}.unit_price": "9"})
     assert page.status == 422
-    assert f"#lines.{1 - place}.quantity" in page.html
+    assert f"#lines.{1 - place}.unit_price" in page.html
 
 
 NUMBERS = [

@@ -95,6 +95,7 @@ def customers(show: Show) -> None:
     by_external_id(
         show, "Client", "crm-20418", {"payment_terms_days": 14}, name="Nordlicht Verlag GmbH", city="Hamburg"
     )
+    show("getUnbilledWorkOfClient", 1)
 
     show("listExternalContacts", query={"client_id": 1, "per_page": 2})
     show(
@@ -258,6 +259,7 @@ def bill(show: Show) -> None:
     )
     show("createInvoiceLine", 1, description="Hosting, March", quantity="1", unit_price="39.90", tax_rate="19")
     show("deleteInvoiceLine", 1, 1)
+    show("getUnbilledWorkOfAll")
 
     show("listPayments", query={"client_id": 1, "paid_date_from": "2026-03-01", "per_page": 2})
     show("getPayment", 1)
