@@ -411,6 +411,23 @@ def test_lines_of_a_document_are_added_and_removed_in_place(api, screen):
     assert (line["description"], line["quantity"], line["unit_price"]) == ("Hosting", "1", "1020.50")
 
 
+def test_an_added_line_of_a_quote_can_be_optional(api, screen):
+    quote = api.make("/quotes", lines=[{"description": "Website", "unit_price": "1000", "is_optional": True}])["id"]
+    enter(screen, api)
+    screen.open(f"/console/records/quotes/{quote}/edit")
+    for place, (text, is_optional) in enumerate((("Texts", True), ("Hosting", False)), 1):
+        screen.press("Add a line")
+        screen.type(**{f"lines.{place}.description": text, f"lines.{place}.unit_price": "200"})
+        box = screen.find(f"[type=checkbox][name='lines.{place}.is_optional']")
+        assert not box.is_selected()
+        if is_optional:
+            box.click()
+    screen.find("main form .actions button.primary").click()
+    assert screen.says("Hosting")
+    lines = api.get(f"/quotes/{quote}").data["lines"]
+    assert [line["is_optional"] for line in lines] == [True, True, False]
+
+
 @pytest.mark.parametrize(("kind", "first"), [("invoices", "client_id"), ("clients", "name"), ("tasks", "title")])
 def test_a_new_form_begins_in_its_first_field(api, screen, kind, first):
     enter(screen, api)

@@ -111,7 +111,8 @@ if (lines) {
       for (const name of ["id", "name", "for"]) {
         if (part.hasAttribute(name)) part.setAttribute(name, part.getAttribute(name).replace(/\.\d+\./, `.${place}.`));
       }
-      if (part.matches("input, textarea")) part.value = part.name.endsWith("quantity") ? "1" : "";
+      if (part.type === "checkbox") part.checked = false;
+      else if (part.matches("input, textarea")) part.value = part.name.endsWith("quantity") ? "1" : "";
       part.removeAttribute("aria-invalid");
     }
     line.querySelector(".remove").ariaLabel = `Remove line ${place + 1}`;
