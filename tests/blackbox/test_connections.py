@@ -177,6 +177,20 @@ def test_connections_without_a_request_are_cut_to_a_share_of_a_small_limit(guard
     assert accepted.recv(1) == b""
 
 
+def test_over_a_share_the_newest_end_first_and_half_a_request_before_them(guarded):
+    _, client, accepted, found = guarded
+    guard, oldest = a_guard(connections=2 * SHARE_OF_ADDRESS), found._replace(**IDLE_STATE)
+    others = [found._replace(**IDLE_STATE, inode=-1 - number) for number in range(2)]
+    look(guard, [oldest, others[0]])
+    guard.check([others[1], others[0], oldest])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x", "it was there before the last one"
+    half, newer = found._replace(**HALF_A_HEAD), [each._replace(inode=each.inode - 2) for each in others]
+    guard.check([half])
+    guard.check([half, *newer])
+    assert accepted.recv(1) == b""
+
+
 def test_a_connection_that_is_answered_is_not_cut_for_the_share_of_its_address(guarded):
     _, client, accepted, found = guarded
     guard = a_guard(found.client, connections=SHARE_OF_ADDRESS)
