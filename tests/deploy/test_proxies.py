@@ -15,7 +15,7 @@ from retainer.settings import BASE_PATH
 from tests.deploy.programs import run, sample
 from tests.skips import find_program
 
-ADDRESS, FORGED = "127.0.0.5", "203.0.113.7"
+ADDRESS, TRUSTED, FORGED = "127.0.0.5", "127.0.0.1", "203.0.113.7"
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,9 @@ def proxy(request, server, tmp_path_factory):
         yield client
 
 
-def get(proxy, path, header, value):
+def get(proxy, path, header, value, address=ADDRESS):
     """Send a request with a header whose name is not changed."""
-    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20, source_address=(ADDRESS, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=20, source_address=(address, 0))
     with contextlib.closing(connection):
         connection.putrequest("GET", path, skip_host=True)
         connection.putheader("Host", "agency.example")
@@ -116,11 +116,13 @@ def test_caddy_understands_the_sample(tmp_path):
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.parametrize("address", [ADDRESS, TRUSTED], ids=["stranger", "on this machine"])
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X_Forwarded_For"])
-def test_a_client_cannot_choose_the_address_that_is_logged(server, proxy, header):
-    path = f"/clients/{header.count('_')}/{proxy.port}"
-    assert get(proxy, BASE_PATH + path, header, FORGED)["code"]
-    assert until(lambda: addresses(server, path), "the request is logged") == [ADDRESS]
+def test_a_client_cannot_choose_the_address_that_is_logged(server, proxy, header, address):
+    """From the address of a trusted proxy neither: what it says of another would be believed."""
+    path = f"/clients/{header.count('_')}/{proxy.port}/{address}"
+    assert get(proxy, BASE_PATH + path, header, FORGED, address)["code"]
+    assert until(lambda: addresses(server, path), "the request is logged") == [address]
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-Host", "X_Forwarded_Host"])
