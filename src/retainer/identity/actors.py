@@ -66,8 +66,6 @@ class Person(Actor, frozen=True, gc=False):
     suspended_at: str | None = None
     suspension_reason: str | None = None
     deletes_at: str | None = None
-    timer_started_at: str | None = None
-    """When the timer of the user was started, if one runs."""
 
     @property
     def suspension(self) -> str | None:

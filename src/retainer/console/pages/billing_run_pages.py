@@ -215,5 +215,5 @@ def download(tx: Tx, context: PageContext) -> Reply:
     pdf = next(form for form in forms if form.suffix == "pdf")
     issued = [invoice for invoice in find_invoices(tx, context) if invoice.status != "draft"]
     if not issued:
-        raise Refusal("not_found", "None of these invoices is issued yet. Issue them first.")
+        return context.redirect(PATH, "None of these invoices is issued yet. Issue them first.", kind="warn")
     return File("application/zip", Archive([pdf.prepare(tx, each) for each in issued], f"invoices-{tx.today}.zip"))

@@ -24,8 +24,8 @@ class Running(NamedTuple):
 
 
 def find_running(tx: Tx, context: PageContext) -> Running | None:
-    """Return the timer for a page; only a user with one costs a statement."""
-    timer = timers.find(tx) if context.person.timer_started_at else None
+    """Return the timer for a page."""
+    timer = timers.find(tx)
     if timer is None:
         return None
     work = next((work for _, work, _ in load_works(tx, context.catalogue, {timer.work})), None)

@@ -15,7 +15,6 @@ from retainer.errors import Refusal
 from retainer.identity import actors, audit
 from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
 from retainer.schema.identity import accounts, password_links, pending_sign_ins, sessions, users
-from retainer.schema.work import timers
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tables import NOW
 from retainer.store.tx import Store, Tx
@@ -49,7 +48,6 @@ FOUND_COLUMNS = PERSON_COLUMNS | {
     "session_id": sessions.c.id,
     "lacks_second_factor": case((actors.LACKS_SECOND_FACTOR, 1), else_=0),
     **accounts.c["plan", "trial_ends_at"],
-    "timer_started_at": select(timers.c.started_at).where(timers.c.user_id == users.c.id).scalar_subquery(),
 }
 BY_HASH = (
     select(*FOUND_COLUMNS.values())
