@@ -64,6 +64,16 @@ def silent(what: str, done: int, total: int) -> None:
     """Show nothing."""
 
 
+def pay_early(api: ApiClient) -> None:
+    """Record a payment with an early-payment discount."""
+    terms = {"early_payment_discount_percent": "2", "early_payment_discount_days": 14}
+    client = api.make("/clients", name="Early", **terms)["id"]
+    line = {"description": "Design", "unit_price": "100", "tax_rate": "0"}
+    invoice = api.make("/invoices", client_id=client, lines=[line], status="sent")["id"]
+    payment = {"amount": "98", "early_payment_discount": True}
+    assert api.patch(f"/invoices/{invoice}", {"record_payment": payment}).status == 200
+
+
 class Place:
     """A database that tests read and write directly."""
 
@@ -198,6 +208,7 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
         north.post("/clients", {"name": "Twice", "notes": ODD.replace("\x01", "")}, headers={"Idempotency-Key": "a"})
         gone = north.make("/time-entries")["id"]
         assert north.delete(f"/time-entries/{gone}").status == 204
+        pay_early(north)
         webhook = north.make("/webhooks")["id"]
         traffic.write(north, traffic.answered(north, status=422, record="/clients/1"))
     place = Place(url)

@@ -85,7 +85,7 @@ def test_a_client_shows_what_the_reports_say_that_it_owes(api, visitor, client):
     assert shown["Outstanding"] == money(row["outstanding"])
     assert shown["Overdue"] == f"{money(row['overdue'])} 1 invoice"
     assert Decimal(row["overdue"]) == Decimal(late["balance_due"]) > 0
-    assert shown["Unbilled time"] == money(work["unbilled_amount"])
+    assert shown["To bill"] == money(work["to_bill_amount"])
     assert Decimal(work["unbilled_amount"]) == 120
     assert shown["Revenue"] == f"{money(row['revenue'])} before tax, all time"
     assert section(page, "Projects")[0][:2] == ["Website", "Active"]
@@ -95,7 +95,7 @@ def test_a_client_shows_what_the_reports_say_that_it_owes(api, visitor, client):
     assert [(cells[1], cells[-1]) for cells in section(page, "Tickets")] == [("Us", "Open")]
     for query in ("status=open", "status=overdue"):
         assert f"/console/records/invoices?client_id={client['id']}&{query}" in page.links
-    assert f"/console/records/time-entries?client_id={client['id']}&billing_status=unbilled" in page.links
+    assert f"/console/records/clients/{client['id']}/bill" in page.links
 
 
 def test_a_client_with_two_currencies_shows_the_amounts_of_each(api, visitor, client):
@@ -314,7 +314,7 @@ def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monke
     shown = facts(page)
     assert shown["Budget used"] == f"{Decimal(str(record['budget_used_percent'])):.1f}%"
     assert shown["Tracked time"] == "5:30 h 5:30 h billable"
-    assert shown["Unbilled"] == money(record["unbilled_amount"]) == "440.00 EUR"
+    assert shown["To bill"] == money(record["to_bill_amount"]) == "440.00 EUR"
     assert section(page, "Budget") == [
         ["Amount", "1,000.00 EUR", "440.00 EUR", "560.00 EUR"],
         ["Time", "10:00 h", "5:30 h", "4:30 h"],

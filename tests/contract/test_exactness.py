@@ -21,7 +21,8 @@ NO_MONEY = (
 ALLOWED = {
     "app.py": {"float"},  # seconds of a renderer
     "kernel/representations.py": {"float"},  # the same
-    "console/pages/list_pages.py": {"float"},  # a share becomes the decimal that JSON shows
+    "console/pages/list_files.py": {"float"},  # a share becomes the decimal that JSON shows
+    "exchange/export.py": {"division"},  # of paths
     "console/reports/figures.py": {"rounding"},  # shares
     "console/values.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was

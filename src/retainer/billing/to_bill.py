@@ -8,7 +8,20 @@ before tax, in minor units.
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, bindparam, case, cast, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy import literal_column as literal_sql
 
 from retainer.rollups import summaries
@@ -26,6 +39,8 @@ PARTS = ("unbilled_time", "unbilled_expenses", "unbilled_milestones", "unbilled_
 """The parts of `to_bill`."""
 OF_PROJECTS = (*PARTS[2:], "open_fees", "open_fees_count")
 """The parts that follow from projects, and what is not due yet of fixed fees, with the number of their projects."""
+BY_TIME = union_all(select(projects.c.id).where(~expressions.is_covered(projects)), select(literal_sql("0")))
+"""The projects whose hours no fee covers, and 0 for time without a project."""
 MONTHS = 12
 AFTER_ALL = "9999-12-31T00:00:00.000000Z"
 """A moment after all that has happened until now."""
@@ -177,12 +192,8 @@ def read(tx: Tx, by: tuple[str, ...], days: dict[str, str] | None = None, **only
     whole = (None, days["last"])
     names = ("billable_value", "billed_value")
     found: Sums = {}
-    time = summaries.read(tx, project_sums, whole, by, names, None, **only)
-    covered = summaries.read(tx, project_sums, whole, by, names, expressions.COVERED_PROJECTS, **only)
-    for key, sums in time.items():
-        by_fee = covered.get(key, Figures())
-        value = sums["billable_value"] - sums["billed_value"] - (by_fee["billable_value"] - by_fee["billed_value"])
-        found.setdefault(key, Figures())["unbilled_time"] = value
+    for key, sums in summaries.read(tx, project_sums, whole, by, names, BY_TIME, **only).items():
+        found[key] = Figures({"unbilled_time": sums["billable_value"] - sums["billed_value"]})
     of_expenses = tx.all(_unbilled_expenses(by, tuple(only)), last=days["last"], **only)
     of_projects = tx.all(_due_of_projects(by, tuple(only)), **days, **only)
     for part in (keyed(of_expenses, len(by), PARTS[1:2]), keyed(of_projects, len(by), OF_PROJECTS)):

@@ -43,7 +43,7 @@ def read(
     days: Days,
     by: tuple[str, ...],
     sums: tuple[str, ...],
-    projects: sa.Select[Any] | None = None,
+    projects: sa.SelectBase | None = None,
     **only: int | str,
 ) -> Sums:
     """Return the sums of a summary for a period, grouped `by` its keys or `month`; groups of zeros are omitted.
@@ -73,11 +73,7 @@ def _first_and_last_bucket(table: sa.Table) -> sa.Select[Any]:
 
 @cache
 def _sums(
-    table: sa.Table,
-    by: tuple[str, ...],
-    sums: tuple[str, ...],
-    limits: tuple[str, ...],
-    projects: sa.Select[Any] | None,
+    table: sa.Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...], projects: sa.SelectBase | None
 ) -> sa.Select[Any]:
     keys = [
         sa.func.substr(table.c.bucket, 1, MONTH).label("month") if name == "month" else table.c[name] for name in by
