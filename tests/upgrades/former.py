@@ -123,6 +123,14 @@ DIFFERENCES = (
     ),
     Difference(("34ec5ed9",), "event/fields", "events name document_version, which is new"),
     *(
+        Difference(("8cdca1b", "34ec5ed9"), path, "what is left of the fixed fees of completed projects is to bill")
+        for path in ("projects unbilled-work/rows/subtotal", "projects unbilled-work/rows/left_out")
+    ),
+    *(
+        Difference(("8cdca1b", "34ec5ed9"), path, "what is to bill counts whenever the work was done")
+        for path in ("report/money/unbilled_time", "report/money/unbilled_expenses", "report/rows")
+    ),
+    *(
         Difference(
             *(("34ec5ed9",), f"{kind} pdf", "a paper says what has become of its document, and asks for less"),
             keeps=rf"{AMOUNT}|(?:INV|Q)-2026-\d+|{LONG_WORD}",
