@@ -247,6 +247,13 @@ def test_units_that_people_type_are_understood(api, visitor):
     )
 
 
+def test_hours_are_rounded_to_minutes_that_are_typed_as_minutes(api, visitor):
+    page = visitor.submit(PATH, time_rounding_minutes="15 minutes")
+    assert "Settings saved." in page.text
+    assert "Round hours to, minutes" in page.text
+    assert page.all("input", id="time_rounding_minutes")[0]["value"] == "15"
+
+
 def test_all_errors_of_the_page_are_told_at_once(api, visitor):
     """Those of typing, those of kinds of values, and the rule that numbers only go up."""
     visitor.submit(PATH, next_quote_number="50")

@@ -76,6 +76,7 @@ def settings_fields(tx: Tx, context: PageContext, _: None) -> Iterator[Field]:
     account = accounts.get_account(tx)
     controls: dict[str, Control] = {name: RunningNumber() for name in NextNumbers.__struct_fields__}
     controls |= {"timezone": Choice(tuple((name, name) for name in sorted(timezones())))}
+    controls |= {"time_rounding_minutes": Whole("minutes")}  # nobody calls a quarter of an hour 0:15 hours here
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
     declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
     for field in declared:
