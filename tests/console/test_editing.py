@@ -358,11 +358,13 @@ def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
     shown = visitor.get(link)
     form = dict(Fields(shown.html).forms[link.partition("?")[0]])
     assert (form["client_id"], form["name"]) == (str(quote["client_id"]), "Relaunch")
+    assert form["billing_type"] == "fixed_fee", "a project from a quote has its subtotal as its fee"
     page = visitor.submit(link, action=link.partition("?")[0])
     assert (page.status, " created." in page.text) == (200, True), page.text
     after = api.get(f"/quotes/{quote['id']}").data
     assert api.get(f"/invoices/{after['invoice_id']}").data["subtotal"] == "500.00"
-    assert api.get(f"/projects/{after['converted_project_id']}").data["name"] == "Relaunch"
+    made = api.get(f"/projects/{after['converted_project_id']}").data
+    assert (made["name"], made["fixed_fee"]) == ("Relaunch", "500.00")
     ended = visitor.get(path)
     assert ("/new?quote_id" in ended.html, f"{path}/invoice" in ended.links) == (False, False)
     assert f"has already become invoice {after['invoice_id']}" in visitor.get(f"{path}/invoice").text

@@ -23,6 +23,7 @@ from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
+from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.traffic.request_log import requests_of_record
 from retainer.values.reading import writable_fields
@@ -143,7 +144,7 @@ class ActionLink(NamedTuple):
 
 def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
     kind, record = page.kind, page.own
-    links = conversions(record)
+    links = conversions(page.tx, record)
     for each in offers_of(kind.name, record) if kind.changing else ():
         path = f"#{each.path}" if each.is_inline else each.path
         links.append(ActionLink(each.label, path, each.is_next(record)))
@@ -160,11 +161,14 @@ def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLi
     return links[:first], links[first:]
 
 
-def conversions(record: Record) -> list[ActionLink]:
+def conversions(tx: Tx, record: Record) -> list[ActionLink]:
+    """Return the link to the project of an accepted quote, whose form shows that the quote's price becomes its fee."""
     if not isinstance(record, Quote) or record.status != "accepted" or record.converted_project_id is not None:
         return []
-    query = urlencode({"quote_id": record.id, "client_id": record.client_id, "name": record.title or ""})
-    return [ActionLink("Create project", f"/records/projects/new?{query}")]
+    fields = {"quote_id": record.id, "client_id": record.client_id, "name": record.title or ""}
+    if record.subtotal > 0 and tx.field(clients.c.currency, record.client_id) == record.currency:
+        fields["billing_type"] = "fixed_fee"
+    return [ActionLink("Create project", f"/records/projects/new?{urlencode(fields)}")]
 
 
 def file_links(page: AnyPage) -> list[ActionLink]:
