@@ -33,7 +33,7 @@ from tests.console.test_roles import OF_USERS
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
-from tests.factories import ApiClient
+from tests.factories import SENT, ApiClient
 from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 
 pytestmark = only_sqlite
@@ -41,6 +41,8 @@ NO_PAGES = ("/csv", "/spreadsheet", "/first-call", "/image", "/overview-money", 
 """The ends of paths that answer JSON, an image, CSV, PDF or a part of a page."""
 A4 = 718
 """The width of a sheet between its margins, in pixels."""
+PAIR = {"checkbox": "invoice", "text": "amount"}
+"""The fields of an invoice on the page that records payments: their types and the beginnings of their names."""
 T = TypeVar("T")
 
 
@@ -426,6 +428,20 @@ def test_an_added_line_of_a_quote_can_be_optional(api, screen):
     assert screen.says("Hosting")
     lines = api.get(f"/quotes/{quote}").data["lines"]
     assert [line["is_optional"] for line in lines] == [True, True, False]
+
+
+def test_what_belongs_together_stands_together_where_money_is_recorded(api, screen):
+    client = api.make("/clients", currency="EUR")["id"]
+    paid = [api.make("/invoices", client_id=client, status="sent", lines=SENT["lines"])["id"] for _ in range(3)]
+    api.make("/time-entries", client_id=client, project_id=None, hourly_rate="100")
+    enter(screen, api)
+    screen.open("/console/records/payments/new")
+    for invoice in paid:
+        box, amount = (screen.find(f"[type={kind}][name={name}_{invoice}]").rect for kind, name in PAIR.items())
+        assert (box["x"] < amount["x"], abs(box["y"] - amount["y"]) < amount["height"]) == (True, True)
+    screen.open("/console/billing-run")
+    screen.press("Create drafts")
+    assert screen.find("main tbody th").text.split("\n")[:2] == ["Bergmann Optik", "Open the draft"]
 
 
 @pytest.mark.parametrize(("kind", "first"), [("invoices", "client_id"), ("clients", "name"), ("tasks", "title")])

@@ -307,7 +307,7 @@ class Today:
             path = f"/records/time-entries?billing_status=unpriced&date_to={self.tx.today}"
             figures.append(Link(f"{words.hours(minutes)} h without a rate", path))
         items = self.ranked(rows, "to_bill", lambda row: (row.client_name, f"/records/clients/{row.client_id}/bill"))
-        more = [Link("all that is to bill", link)] if len(items) > SHOWN else []
+        more = [Link("that is to bill", link)] if len(items) > SHOWN else []
         return Card("To bill", "", figures, items[:SHOWN], "Nothing to bill.", more)
 
 
