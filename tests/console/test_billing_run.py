@@ -114,5 +114,14 @@ def test_a_draft_takes_later_work_in(api, visitor, clients):
     assert api.get(f"/invoices/{draft}").data["subtotal"] == "230.00"
 
 
+def test_the_run_says_if_invoices_will_round_its_hours(api, visitor, clients):
+    said = "before tax and before hours are rounded."
+    assert said not in visitor.get("/console/billing-run").text
+    api.set_account({"time_rounding_minutes": 60})
+    assert said in visitor.get("/console/billing-run").text
+    run(visitor)
+    assert {invoice["subtotal"] for invoice in live(api)} == {"200.00"}
+
+
 def test_members_do_not_bill(person, clients):
     assert person("member").get("/console/billing-run").status == 403

@@ -19,6 +19,7 @@ from retainer.console.names import load_names
 from retainer.console.page_context import File, PageContext, Reply
 from retainer.console.words import count
 from retainer.errors import Refusal, invalid
+from retainer.identity import accounts
 from retainer.kernel import representations
 from retainer.kernel.representations import Prepared, RunApart
 from retainer.schema.billing import invoices
@@ -97,6 +98,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         last=last,
         month_end=str(month - timedelta(days=1)),
         most=MAX_INVOICES,
+        is_rounded=bool(accounts.get_account(tx)["time_rounding_minutes"]),
     )
 
 
