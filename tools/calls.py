@@ -38,26 +38,25 @@ def prepare(app: App, key: str) -> None:
         send(wsgi(app), key, "POST", path, json.dumps(body))
 
 
-def calls_of(app: App, key: str, request: tuple[str, str, str]) -> Counter[str]:
-    """Return the number of calls by module."""
-    modules: Counter[str] = Counter()
+class Calls:
+    """The number of calls by module, in all threads that begin after `watch`."""
 
-    def count(frame: FrameType, event: str, _: Any) -> None:
+    def __init__(self) -> None:
+        self.modules: Counter[str] = Counter()
+
+    def watch(self) -> None:
+        threading.setprofile(self._count)  # a write is answered in another thread
+        sys.setprofile(self._count)
+
+    def _count(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(SRC) and code.co_name not in NO_FUNCTIONS:
-            modules[code.co_filename] += 1
-
-    threading.setprofile(count)  # for the thread that a write begins
-    sys.setprofile(count)
-    try:
-        send(wsgi(app), key, *request)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return modules
+            self.modules[code.co_filename] += 1
 
 
 def main() -> None:
+    calls = Calls()
+    calls.watch()
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "calls.db"
         key = open_agency(database, 1).keys[0]
@@ -69,8 +68,9 @@ def main() -> None:
                 prepare(app, key)
                 send(wsgi(app), key, *request)
             prepare(app, key)
-            modules = calls_of(app, key, request)
-            print(f"{name}: {modules.total()} calls in {len(modules)} modules")
+            calls.modules.clear()
+            send(wsgi(app), key, *request)
+            print(f"{name}: {calls.modules.total()} calls in {len(calls.modules)} modules")
         app.store.engine.close()
 
 
