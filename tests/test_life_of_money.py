@@ -37,6 +37,7 @@ DERIVED = {
     "clients": {"projects_count"},
     "projects": {
         *("tracked_minutes", "billable_minutes", "unbilled_minutes", "billable_amount", "unbilled_amount", "progress"),
+        "to_bill_amount",
         *(
             "invoiced_amount",
             "expense_amount",

@@ -309,7 +309,7 @@ def test_an_accepted_quote_becomes_an_invoice(api):
     invoice = answer.data
     totals = {name: quote[name] for name in ("subtotal", "tax_total", "total", "tax_breakdown")}
     assert invoice == invoice | members | totals | {"quote_id": quote["id"], "subject": "Relaunch", "status": "draft"}
-    own_fields = {"id", "created_at", "updated_at", "quote_id"}
+    own_fields = {"id", "created_at", "updated_at", "quote_id", "is_optional"}
     assert [{name: made[name] for name in made if name in line and name not in own_fields}
             for made, line in zip(invoice["lines"], quote["lines"], strict=True)] == [
         {name: line[name] for name in line if name not in own_fields} for line in quote["lines"]

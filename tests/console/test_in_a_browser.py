@@ -39,6 +39,7 @@ from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 pytestmark = only_sqlite
 NO_PAGES = ("/csv", "/spreadsheet", "/first-call", "/image", "/overview-money", "/pdf", "/preview", "/search/results")
 """The ends of paths that answer JSON, an image, CSV, PDF or a part of a page."""
+FILE = re.compile(r"/files/\d+")
 A4 = 718
 """The width of a sheet between its margins, in pixels."""
 PAIR = {"checkbox": "invoice", "text": "amount"}
@@ -161,6 +162,11 @@ def chosen(pages: list[str]) -> list[str]:
     return [page for page in pages if IS_FULL or not page.startswith("/console/records/") or re.match(kinds, page)]
 
 
+def is_file(path):
+    """Whether a path answers something else than a page."""
+    return path.endswith(NO_PAGES) or (FILE.search(path) is not None and not path.endswith("/delete"))
+
+
 @pytest.mark.parametrize("role", OF_USERS)
 def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(api, person, screen, role):
     screen.open("/console/sign-in")
@@ -170,7 +176,7 @@ def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(a
         owner = "manager_id" if kind == "projects" else own.owner
         api.patch(f"/{kind}/{texts[f'records/{kind}']}", {owner: visitor.user_id})
     enter(screen, api, visitor)
-    pages = [path for path in paths(texts) if not path.endswith(NO_PAGES) and visitor.get(path).status == 200]
+    pages = [path for path in paths(texts) if not is_file(path) and visitor.get(path).status == 200]
     for path in by_turns(pages) if IS_FULL else sampled(chosen(pages), 12, TURN):
         screen.open(path)
         for width, dark in product((390, 1280), (True, False)):
@@ -182,7 +188,7 @@ def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(a
 def test_no_page_is_cut_on_a4(api, screen):
     enter(screen, api)
     screen.browser.show(width=A4, dark=True, media="print")
-    pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
+    pages = [path for path in paths(fill(api)) if not is_file(path)]
     for path in by_turns(pages) if IS_FULL else sampled(chosen(pages), 8, TURN):
         screen.open(path)
         assert screen.find("h1").value_of_css_property("color") == "rgba(35, 35, 43, 1)", "dark on paper"
@@ -349,7 +355,7 @@ def test_every_target_is_large_enough_to_tap(api, screen, width):
     screen.open("/console/sign-in")
     small = {f"/console/sign-in {each}" for each in screen.browser.small_targets()}
     enter(screen, api)
-    pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
+    pages = [path for path in paths(fill(api)) if not is_file(path)]
     for path in by_turns(pages[width == 390 :]):
         screen.open(path)
         small |= {f"{path} {each}" for each in screen.browser.small_targets()}
@@ -611,7 +617,7 @@ def test_no_page_runs_script_from_a_record(api, screen):
     sent = [f"/console/keys/new?name={urllib.parse.quote(text)}" for text in STRINGS[::20]]
     seen = ""
     for path in [*by_turns(paths(texts)), *pages, *searched, *keys, *sent, "/console/keys?status="]:
-        if path.endswith(NO_PAGES):
+        if is_file(path):
             continue
         screen.open(path)
         runs, violations = json.loads(screen.browser.execute_script("return JSON.stringify([runs, violations])"))

@@ -38,11 +38,12 @@ KINDS = {
 }
 SHOWN = [operation for operation in LISTS if operation.path.strip("/") in NAMES]
 COUNTED = {
-    ("invoices", "total"): ("Issued", {"sent", "partially_paid", "paid", "written_off"}),
-    ("invoices", "balance_due"): ("Outstanding", {"sent", "partially_paid"}),
-    ("quotes", "total"): ("Open", {"sent"}),
+    ("invoices", "total"): ("Issued", "status", {"sent", "partially_paid", "paid", "written_off"}),
+    ("invoices", "balance_due"): ("Outstanding", "status", {"sent", "partially_paid"}),
+    ("quotes", "total"): ("Open", "status", {"sent"}),
+    ("payments", "amount"): ("Collected", "kind", {"payment", "refund"}),
 }
-"""The labels of sums that only add up records with some statuses."""
+"""The labels of sums that only add up records with some statuses, or of some kinds."""
 REPEATED = {"name", "vendor"}
 """Filters of free text, whose commas are their own."""
 
@@ -90,8 +91,8 @@ def sum_of(rows: list[dict[str, Any]], field: str) -> str:
 def sums_of(kind: str, rows: list[dict[str, Any]]) -> Iterator[str]:
     """The sums of a list as its page shows them: those of documents leave out what does not count."""
     for field in (each.field for each in DISPLAYS[kind].sums):
-        label, statuses = COUNTED.get((kind, field), ("", None))
-        text = sum_of([row for row in rows if statuses is None or row["status"] in statuses], field)
+        label, by, counted = COUNTED.get((kind, field), ("", "", None))
+        text = sum_of([row for row in rows if counted is None or row[by] in counted], field)
         if text:
             yield f"{text} {label}".strip()
 

@@ -85,14 +85,14 @@ def assert_nothing_is_done(api, visitor, path, end):
     One that is not filled in is refused before it waits.
     """
     api.make("/clients")
-    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook|record)\}", path), 1)
+    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook|record|file)\}", path), 1)
     filled = path.format(kind="clients", key=api.key_id, user=api.member_id, session=1, **records)
 
     forms = Fields(visitor.get(f"/console{filled}").html).forms if path in FORMS else {}
     form = dict(forms.get(f"/console{filled}", ())) | FORMS.get(path, {})
 
     def ask():
-        if getattr(CONSOLE_ROUTES[path], "read_file", None):
+        if getattr(CONSOLE_ROUTES[path], "read_file", None) and path != "/records/{kind}/new":
             return visitor.upload(f"/console{filled}", png())
         return visitor.post(f"/console{filled}", form)
 

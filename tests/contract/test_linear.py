@@ -57,7 +57,7 @@ def uses(path: Path) -> dict[str, set[str]]:
     return found
 
 
-MADE = {"console/editing/lines.py", "doctor/series.py", "kernel/routes.py"}
+MADE = {"console/controls/rows.py", "doctor/series.py", "kernel/routes.py"}
 """Modules with a pattern made of names of fields, a pattern of numbers or declared paths, around which it repeats one
 class."""
 

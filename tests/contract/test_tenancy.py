@@ -295,6 +295,7 @@ def test_every_reference_takes_the_account_along(catalogue):
 def test_every_column_that_is_named_like_a_reference_is_one(catalogue):
     others = {table.name for table in SUMMARIES} | {"events"}  # 0 is none; events outlive what they name
     named_by_others = {"audit_entries": {"target_id"}, "webhook_deliveries": {"event_id", "record_id"}}
+    named_by_others |= {"allocations": {"deleted_work_id"}}
     for table in {*tenant_tables(catalogue)} - others:
         referring = {pair[0] for _, pairs in foreign_keys(catalogue, table) for pair in pairs}
         kinds = {name: column["type"].python_type for name, column in columns_of(catalogue, table).items()}
