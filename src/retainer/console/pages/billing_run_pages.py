@@ -211,11 +211,11 @@ class Archive(NamedTuple):
 
 
 def download(tx: Tx, context: PageContext) -> Reply:
-    """Return the PDFs of the issued invoices that the query names."""
+    """Return the PDFs of the issued invoices that the query names; without any, what is to bill."""
     kind = context.catalogue.find("invoices")
     forms = kind.reading.representations if kind.reading else ()
     pdf = next(form for form in forms if form.suffix == "pdf")
     issued = [invoice for invoice in find_invoices(tx, context) if invoice.status != "draft"]
     if not issued:
-        return context.redirect(PATH, "None of these invoices is issued yet. Issue them first.", kind="warn")
+        return show(tx, context)
     return File("application/zip", Archive([pdf.prepare(tx, each) for each in issued], f"invoices-{tx.today}.zip"))
