@@ -18,6 +18,8 @@ from retainer.errors import Refusal, not_found
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
+from retainer.rollups.sources import FEE_LINES
 from retainer.schema.billing import invoice_lines, invoices, quote_lines, quotes
 from retainer.shared import relations
 from retainer.store.constraints import singular
@@ -79,9 +81,11 @@ def delete_line(tx: Tx, table: Table, document: Document, lines: Table, line_id:
         raise not_found(singular(lines))
     check_draft(table, document)
     if isinstance(line, InvoiceLine):
-        work.stop_counting_for_fees(tx, [line])
-        work.detach(tx, [line])
-    tx.delete(lines, line_id)
+        with changes.changing(tx, FEE_LINES, document.id):
+            work.detach(tx, [line])
+            tx.delete(lines, line_id)
+    else:
+        tx.delete(lines, line_id)
     document.lines = [other for other in document.lines if other is not line]  # type: ignore[assignment]
     save_totals(tx, table, document)
 
@@ -120,9 +124,9 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     parties = place_line(tx, invoices, invoice, body)
     price_line(tx, body, work.read_work(tx, invoice, parties, added=[body]))
     body.invoice_id = invoice_id
-    body.id = tx.insert(invoice_lines, body)
+    with changes.changing(tx, FEE_LINES, invoice_id):
+        body.id = tx.insert(invoice_lines, body)
     work.attach(tx, invoice_id, [body])
-    work.count_for_fees(tx, [body])
     invoice.lines.append(body)
     totals = save_totals(tx, invoices, invoice)
     return WithMeta(

@@ -27,7 +27,7 @@ from retainer.billing.kinds.milestones import MILESTONES
 from retainer.billing.reading import Parties, load_projects
 from retainer.rollups import changes
 from retainer.rollups.sources import FEE_LINES
-from retainer.schema.billing import FEE_KINDS, invoice_lines
+from retainer.schema.billing import invoice_lines
 from retainer.store.tx import Tx
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
@@ -126,22 +126,12 @@ def attach(tx: Tx, invoice_id: int, lines: Lines) -> None:
             kind.attach(tx, invoice_id, of_kind)
 
 
-def count_for_fees(tx: Tx, lines: Lines) -> None:
-    """Count lines that were written against the fixed fees of their projects."""
-    if ids := [line.id for line in lines if line.kind in FEE_KINDS]:
-        changes.added(tx, FEE_LINES, ids)
-
-
-def stop_counting_for_fees(tx: Tx, lines: Lines) -> None:
-    """Count lines no longer, before they or the project of their invoice change."""
-    if ids := [line.id for line in lines if line.kind in FEE_KINDS]:
-        changes.removed(tx, FEE_LINES, ids)
-
-
-def free(tx: Tx, lines: Lines) -> None:
+def free(tx: Tx, invoice_id: int, lines: Lines) -> None:
     """Let all that issued lines bill be billed again, as their invoice is void or they are credited."""
-    stop_counting_for_fees(tx, lines)
-    tx.run(FREE, lines=ids_of(lines))
+    if not lines:
+        return
+    with changes.changing(tx, FEE_LINES, invoice_id):
+        tx.run(FREE, lines=ids_of(lines))
     detach(tx, lines, is_kept=True)
 
 

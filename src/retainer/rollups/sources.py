@@ -137,17 +137,16 @@ INVOICE_LINES = Source(
 
 FEE_LINES = Source(
     rows_of(
-        invoice_lines,
-        *("invoice_id", "currency"),
+        invoices,
+        "currency",
         project_id=func.coalesce(invoice_lines.c.project_id, invoices.c.project_id),
-        record_id=invoice_lines.c.id,
         fee_billed_amount=invoice_lines.c.amount,
     )
     .select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id))
     .where(in_literals(invoice_lines.c.kind, FEE_KINDS), invoice_lines.c.is_freed.is_(False)),
     {projects: "project_id"},
 )
-"""Lines that count against a fixed fee, drafts included, by the project as in INVOICE_LINES; found by the line."""
+"""Lines that count against a fixed fee, drafts included, by the project as in INVOICE_LINES; found by the invoice."""
 
 CREDIT_NOTE_SHARES = Source(
     rows_of(

@@ -242,7 +242,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
     changes.added(tx, CREDIT_NOTE_SHARES, [note_id])
-    work.free(tx, freed_lines(invoice, note))
+    work.free(tx, invoice.id, freed_lines(invoice, note))
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
     return issue(tx, note_id, invoice, parties)

@@ -8,8 +8,8 @@ from retainer.billing.invoices.lifecycle import Step
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.writing import save_lines
 from retainer.rollups import changes
-from retainer.rollups.sources import INVOICE_LINES
-from retainer.schema.billing import invoice_lines, invoices, payments, quotes
+from retainer.rollups.sources import FEE_LINES, INVOICE_LINES
+from retainer.schema.billing import FEE_KINDS, invoice_lines, invoices, payments, quotes
 from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
 from retainer.values.decoding import json_text
@@ -34,7 +34,7 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
     elif draft.former != "draft" and before is not None:
         papers.revise(tx, invoice, before)
     if step.status == "void":
-        work.free(tx, invoice.lines)
+        work.free(tx, invoice.id, invoice.lines)
     if invoice.quote_id is not None and (step.status == "void" or before is None):
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
     record_payments(tx, invoice, step)
@@ -56,11 +56,12 @@ def save_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> None:
     if before is None:
         invoice.id = tx.insert(invoices, invoice)
         replace_lines(tx, invoice.id, None, invoice.lines)
-    else:
-        work.stop_counting_for_fees(tx, before.lines)
+        if any(line.kind in FEE_KINDS for line in invoice.lines):
+            changes.added(tx, FEE_LINES, [invoice.id])
+        return
+    with changes.changing(tx, FEE_LINES, invoice.id):
         tx.update(invoices, invoice)
         replace_lines(tx, invoice.id, before.lines, invoice.lines)
-    work.count_for_fees(tx, invoice.lines)
 
 
 def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None, after: Sequence[InvoiceLine]) -> None:
@@ -75,7 +76,7 @@ def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None,
 
 def remove(tx: Tx, draft: Invoice) -> None:
     """Delete a draft; its work can be billed again, and its quote can become another invoice."""
-    work.stop_counting_for_fees(tx, draft.lines)
+    changes.removed(tx, FEE_LINES, [draft.id])
     replace_lines(tx, draft.id, draft.lines, [])
     tx.delete(invoices, draft.id)
     if draft.quote_id is not None:

@@ -135,7 +135,7 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
         return
     tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
     for (invoice_id,) in tx.all(INVOICE, quote=quote_id):
-        with changing(tx, INVOICE_LINES, invoice_id), changing(tx, FEE_LINES, invoice_id, by="invoice_id"):
+        with changing(tx, INVOICE_LINES, invoice_id), changing(tx, FEE_LINES, invoice_id):
             tx.update_columns(invoices, invoice_id, {"project_id": project_id})
         for source, statement in SHARES.items():
             with changing(tx, source, invoice_id, by="invoice_id"):
