@@ -81,7 +81,7 @@ def test_what_cannot_be_accepted_is_refused(api, quote):
     path, chosen = f"/quotes/{quote['id']}", quote["lines"][1]["id"]
     other = api.make("/quotes", client_id=quote["client_id"], lines=[OPTION], status="sent")
     refused = api.patch(path, {"status": "accepted", "accepted_line_ids": [other["lines"][0]["id"]]})
-    message = f"The quote has no line {other['lines'][0]['id']}. Name optional lines of it by their ids."
+    message = "Is no line of this quote. Name its optional lines by their ids."
     assert refused.errors == {"accepted_line_ids.0": [message]}
     early = api.patch(path, {"accepted_line_ids": [chosen]})
     message = "Must come with the status accepted, in the update that accepts the quote."

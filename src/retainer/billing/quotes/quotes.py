@@ -121,8 +121,9 @@ def accept_lines(errors: BodyErrors, quote: Quote, former: str) -> None:
     known = {line.id for line in quote.lines}
     for position, line_id in enumerate(quote.accepted_line_ids or ()):
         if line_id not in known:
-            message = f"The quote has no line {line_id}. Name optional lines of it by their ids."
-            errors.error(f"accepted_line_ids.{position}", message)
+            errors.error(
+                f"accepted_line_ids.{position}", "Is no line of this quote. Name its optional lines by their ids."
+            )
     chosen = [line.id for line in quote.lines if line.is_optional and line.id in accepted]
     if chosen and not (quote.status == "accepted" != former):
         errors.error("accepted_line_ids", "Must come with the status accepted, in the update that accepts the quote.")
