@@ -128,6 +128,8 @@ def test_another_accounts_id_in_a_body_is_like_one_that_never_was(api, other_ten
         assert field in answer.errors, answer
         assert shown(answer) == shown(never)
         assert commits(api) == before
+        if path[0] == "accepted_line_ids":  # takes lines of its own quote alone
+            continue
         found = send(db_copy(api), request, body=with_reference(operation, request.body, path, own_id))
         assert found.status != 422 or found.errors.get(field) != answer.errors[field], found
     succeeds(send(api, request))
