@@ -105,7 +105,7 @@ class FairSemaphore:
         return is_free
 
     def _next(self) -> Any:
-        """Give a permission to who waits: of the first of the subjects that hold least, unless that has its share."""
+        """Give a permission to the first waiting subject that holds the least, unless it already has its share."""
         subject = min(self._queues, key=lambda subject: self._held.get(subject, 0))
         if not self._take(subject):
             return None

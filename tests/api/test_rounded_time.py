@@ -45,6 +45,11 @@ def test_the_account_says_how_hours_are_rounded(api, client, entries):
     assert quantities(bill(api, client)) == [("1.5", "1.4667", "150.00")]
 
 
+def test_hours_that_would_be_rounded_to_nothing_are_billed_as_recorded(api, client):
+    api.make("/time-entries", client_id=client, project_id=None, duration_minutes=7)
+    assert quantities(bill(api, client, {"minutes": 15, "to": "nearest"})) == [("0.1167", "0.1167", "11.67")]
+
+
 def test_rounded_lines_do_not_mix_rates(api, client, entries):
     api.make("/time-entries", client_id=client, project_id=None, duration_minutes=50, hourly_rate="60")
     assert quantities(bill(api, client, {"minutes": 60})) == [("4", "1.4667", "400.00"), ("1", "0.8333", "60.00")]

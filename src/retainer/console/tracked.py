@@ -45,7 +45,7 @@ def part_of(work: str) -> tuple[str, str] | None:
 
 
 def work_to_begin(record: Record) -> str:
-    """Return the name of a record as work that its page offers to begin; empty for others, and for what is over."""
+    """Return the name of a record for which its page offers a timer; empty if it is closed or of another kind."""
     field = next((name for kind, name in BEGUN if isinstance(record, kind)), "")
     is_over = getattr(record, "status", "") in ENDED or getattr(record, "is_template", False)
     return f"{field}-{record.id}" if field and not is_over else ""

@@ -110,6 +110,7 @@ class DatedKind(WorkKind):
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects.
 
         Rounded lines do not mix rates either, so that each has a quantity that can differ from its hours.
+        What would become 0 keeps its hours.
         """
         group = self.groups[selection.group_by]
         rounding = selection.rounding or terms.rounding if isinstance(selection, UnbilledTime) else None
@@ -125,8 +126,8 @@ class DatedKind(WorkKind):
             description = ", ".join(filter(None, parts))[:MAX_DESCRIPTION].rstrip()
             for part in (items[start : start + MAX_ITEMS] for start in range(0, len(items), MAX_ITEMS)):
                 work: dict[str, object] = {self.field: [item_id for item_id, _ in part]}
-                if rounding:
-                    work["quantity"] = money.hours(rounding.sum_up([minutes for _, minutes in part]))
+                if rounding and (rounded := rounding.sum_up([minutes for _, minutes in part])):
+                    work["quantity"] = money.hours(rounded)
                 yield with_defaults(InvoiceLine, description=description or None, **work)
 
 

@@ -248,7 +248,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any], errors: FieldErrors) -> Refusal:
-        """Return a refusal with its errors by the fields of the form, beside those that the form has of its own.
+        """Return a refusal with its errors by the fields of the form, together with the form's own.
 
         Errors of other fields stand beside the first wrong field, or at the head of the form.
         """

@@ -87,8 +87,8 @@ def facts(page: RecordPage[Client]) -> list[Fact]:
     note = f"and {' and '.join(code for code, _ in others)}, see below" if others else ""
     late = words.count(page.memo["late"], "invoice") if page.memo["late"] else "Nothing is late"
 
-    def fact(label: str, name: str, tone: str = "", note: str = "", kind: str = "invoices", **filters: str) -> Fact:
-        path = page.path(kind, client_id=f"{page.own.id}", **filters)
+    def fact(label: str, name: str, tone: str = "", note: str = "", **filters: str) -> Fact:
+        path = page.path("invoices", client_id=f"{page.own.id}", **filters)
         return Fact(label, money(own[name], currency, tone), path, note)
 
     has_refund = any(each["refund_due"] for each in amounts.values())

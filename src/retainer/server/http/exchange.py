@@ -83,7 +83,7 @@ class Exchange:
 
 
 class Pending:
-    """The exchanges that wait, each until a time. Whoever takes one from here decides what happens to it."""
+    """Waiting exchanges with their deadlines. The thread that takes one from here answers it."""
 
     def __init__(self) -> None:
         self._waits: dict[Exchange, tuple[float, Callable[[Exchange], object]]] = {}
