@@ -1,12 +1,15 @@
 """Databases of former deliveries, what their own servers answered, and the differences that are meant.
 
-They lie beside the repository, in ../shared/upgrade. Where they are missing, their tests fail, unless
-RETAINER_TEST_WITHOUT names `former`.
+They lie in `releases/`, where `make former` adds one, and the first two beside the repository, in ../shared/upgrade.
+Where these are missing, their tests fail, unless RETAINER_TEST_WITHOUT names `former`.
 """
 
+import contextlib
+import csv
 import json
 import lzma
 import re
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +17,12 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from tests.databases import PostgresqlDatabases
 from tests.length import first
 from tests.skips import require
 
-FOLDER = Path(__file__).parents[3] / "shared" / "upgrade"
+BESIDE = Path(__file__).parents[3] / "shared" / "upgrade"
+RELEASES = Path(__file__).parent / "releases"
 
 
 class Former(NamedTuple):
@@ -30,7 +35,8 @@ class Former(NamedTuple):
     """When its own server was asked."""
     key: str
     """Of an admin of its first account, with all scopes."""
-    has_documents: bool
+    is_beside: bool = False
+    """Whether its files lie beside the repository."""
     runs_here: bool = True
     """Whether its program runs with the packages of this version; 8cdca1b needs others."""
 
@@ -38,15 +44,21 @@ class Former(NamedTuple):
         return self.commit
 
 
+def releases() -> Iterator[Former]:
+    """Return the databases in the repository, the oldest first."""
+    with (RELEASES / "releases.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            yield Former(row["commit"], row["revision"], row["read_at"], row["key"])
+
+
 FORMER = (
     Former(
         *("8cdca1b", "0018-8cdca1b", "2026-11-27T10:30:00Z", "rtn_ZNNdqFRPgkqHK3uueLnDgSQHzeObXaam2k4xzJ"),
-        has_documents=False,
+        is_beside=True,
         runs_here=False,
     ),
-    Former(
-        *("34ec5ed9", "0018", "2026-11-28T10:30:00Z", "rtn_H3BEnIsS742W6FxD1L3LSoTkmVecfdwx11LhKA"), has_documents=True
-    ),
+    Former(*("34ec5ed9", "0018", "2026-11-28T10:30:00Z", "rtn_H3BEnIsS742W6FxD1L3LSoTkmVecfdwx11LhKA"), is_beside=True),
+    *releases(),
 )
 """Each landing that changes tables adds one: CONTRIBUTING.md, "Releases"."""
 
@@ -139,32 +151,56 @@ DIFFERENCES = (
     ),
     Difference(
         *(("34ec5ed9",), "invoices xml", "a void invoice has no e-invoice but that of its first version"),
-        but=r"^<\?xml.*<ram:ID>INV-2026-0084</ram:ID>.*|^\{\"message\":\"A void invoice has no e-invoice.*",
+        but=r"^<\?xml.*<ram:ID>INV-2026-0084</ram:ID>.*|^A void invoice has no e-invoice.*",
     ),
 )
 BASE = re.compile(r'https?://[^/" ]+(?=/api/public/v1)')
 
 
 each_former = pytest.mark.parametrize("former", FORMER, ids=str)
-each_engine = pytest.mark.parametrize("kind", first(["sqlite", "postgresql"]))
+ENGINES = first(["sqlite", "postgresql"])
+each_engine = pytest.mark.parametrize("kind", ENGINES)
+
+
+def release_file(commit: str, end: str) -> Path:
+    return RELEASES / f"{commit}.{end}.xz"
 
 
 def content(former: Former, end: str) -> bytes:
-    require("former", FOLDER.is_dir(), f"There is no {FOLDER}.")
-    return lzma.decompress((FOLDER / f"{former.commit}.{end}.xz").read_bytes())
+    return lzma.decompress(release_file(former.commit, end).read_bytes())
+
+
+def content_beside(former: Former, end: str) -> bytes:
+    require("former", BESIDE.is_dir(), f"There is no {BESIDE}.")
+    return lzma.decompress((BESIDE / f"{former.commit}.{end}.xz").read_bytes())
 
 
 def write_sqlite(former: Former, file: Path) -> Path:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_bytes(content(former, "db"))
-    file.chmod(0o600)
+    file.touch(mode=0o600)
+    if former.is_beside:
+        file.write_bytes(content_beside(former, "db"))
+    else:
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            connection.executescript(content(former, "sqlite.sql").decode())
     return file
+
+
+def create(former: Former, kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """Create a former database; return its address."""
+    if kind == "sqlite":
+        return f"sqlite:///{write_sqlite(former, folder / 'data' / 'retainer.db')}"
+    databases: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
+    url = databases.create()
+    fill_postgresql(former, url)
+    return url
 
 
 def fill_postgresql(former: Former, url: str) -> None:
     """Run a dump in an empty database, as psql would."""
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
-        for kind, text in parts_of(content(former, "sql").decode()):
+        dump = content_beside(former, "sql") if former.is_beside else content(former, "postgresql.sql")
+        for kind, text in parts_of(dump.decode()):
             if kind == "copy":
                 head, _, rows = text.partition("\n")
                 with cursor.copy(head.encode()) as copy:
@@ -186,7 +222,8 @@ def parts_of(dump: str) -> Iterator[tuple[str, str]]:
 
 
 def recorded(former: Former) -> dict[tuple[str, str, int], Any]:
-    return numbered(json.loads(BASE.sub("", line)) for line in content(former, "jsonl").decode().splitlines())
+    found = content_beside(former, "jsonl") if former.is_beside else content(former, "jsonl")
+    return numbered(json.loads(BASE.sub("", line)) for line in found.decode().splitlines())
 
 
 def numbered(lines: Iterator[list[Any]] | Any) -> dict[tuple[str, str, int], Any]:

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from testing.agencies import open_app
@@ -67,14 +67,18 @@ class Reader:
                 return
             page += 1
 
-    def all(self, *, with_documents: bool) -> Iterator[tuple[str, Any, Any]]:
-        for kind, name, value in self._all(with_documents=with_documents):
+    def all(self, has_document: Callable[[str, int], bool]) -> Iterator[tuple[str, Any, Any]]:
+        """Yield a kind, a name or an id, and a value, for all that there is.
+
+        `has_document` tells of which documents that are no drafts it reads the PDF and the XML, too: by list and id.
+        """
+        for kind, name, value in self._all(has_document):
             plain = (
                 {key: part for key, part in value.items() if key not in MOVING} if isinstance(value, dict) else value
             )
             yield kind, name, plain
 
-    def _all(self, *, with_documents: bool) -> Iterator[tuple[str, Any, Any]]:
+    def _all(self, has_document: Callable[[str, int], bool]) -> Iterator[tuple[str, Any, Any]]:
         for name in LISTS:
             for row in self.list(f"/{name}"):
                 path = f"/{name}/{row['id']}"
@@ -83,10 +87,11 @@ class Reader:
                     yield f"{name} alone", row["id"], self.data(path)
                 for part in PARTS.get(name, ()):
                     yield f"{name} {part.partition('?')[0]}", row["id"], self.data(f"{path}/{part}")
-                if with_documents and name in DOCUMENTS and row["status" if "status" in row else "number"] != "draft":
+                if name in DOCUMENTS and row.get("status") != "draft" and has_document(name, row["id"]):
                     yield f"{name} pdf", row["id"], text_of(self.get(path, "application/pdf").body)
                     if name != "quotes":
-                        yield f"{name} xml", row["id"], self.get(path, "application/xml").body.decode()
+                        xml = self.get(path, "application/xml")
+                        yield f"{name} xml", row["id"], xml.body.decode() if xml.status == 200 else xml.json["message"]
         for name in REPORTS:
             yield "report", name, self.data(f"/reports/{name}?from=2025-06-01&to={self.former.clock[:10]}")
         after = ""

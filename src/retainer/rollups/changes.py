@@ -13,7 +13,7 @@ from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.rollups import record_totals, summaries
 from retainer.rollups.sources import SOURCES, Source
-from retainer.store.constraints import Step
+from retainer.store.constraints import DeletionStep
 from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -74,7 +74,7 @@ def _referred(source: Source, record: Record) -> Targets:
     return (*referred, *source.summaries)
 
 
-def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
+def _subtract_deleted(tx: Tx, record: Record, step: DeletionStep) -> None:
     """Subtract the rows that a step of a deletion deletes, except from sums that are deleted, too."""
     source = None if step.table is None else SOURCE_OF.get(step.table)
     if source is None:

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, case, func, select
 
 from retainer.errors import invalid
-from retainer.kernel.paging import Page, Summed, SummedMeta, listing
+from retainer.kernel.paging import Page, SummedMeta, SummedPage, listing
 from retainer.kernel.query import Filter, FilterShapes, conditions, parameters, shapes_of
 from retainer.rollups import summaries
 from retainer.schema import rollups
@@ -36,7 +36,9 @@ class Sum(NamedTuple):
     label: str = ""
 
 
-def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filters: Filter, page: Page) -> Summed[R, S]:
+def summed_listing(
+    tx: Tx, table: Table, model: type[R], totals: type[S], filters: Filter, page: Page
+) -> SummedPage[R, S]:
     """Return a page of records, with the sums of the whole list if they were requested.
 
     `totals` has a currency, then the fields to sum up. Raises `validation_failed` if too many records match.
@@ -45,7 +47,7 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
         tx.snapshot()
     listed = listing(tx, table, model, filters, page)
     if not page.has_totals:
-        return Summed(listed.data, listed.links, listed.meta)
+        return SummedPage(listed.data, listed.links, listed.meta)
     _, *fields = totals.__struct_fields__
     rows = load_sums(tx, table, tuple(map(Sum, fields)), filters, listed.meta.total)
     if rows is None:
@@ -62,7 +64,7 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
         meta.totals.append(
             totals(currency, *(amount_of(unit, currency) if is_money(table, name) else unit for name, unit in units))
         )
-    return Summed(listed.data, listed.links, meta)
+    return SummedPage(listed.data, listed.links, meta)
 
 
 def load_sums(tx: Tx, table: Table, sums: tuple[Sum, ...], filters: Filter, total: int) -> list[Row] | None:

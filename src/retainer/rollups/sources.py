@@ -67,8 +67,10 @@ LABOUR_SUMS: dict[str, ColumnElement[int]] = {
 }
 """The cost of an entry, in sixtieths of a minor unit, and its minutes without a cost rate."""
 BILLABLE_MINUTES = case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0)
+SETTLED_MINUTES = case((time_entries.c.is_settled, time_entries.c.duration_minutes), else_=0)
 UNPRICED_MINUTES = case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0)
 VALUE = func.coalesce(time_entries.c.amount, 0)
+SETTLED_VALUE = case((time_entries.c.is_settled, VALUE), else_=0)
 
 TIME = Source(
     rows_of(
@@ -79,9 +81,10 @@ TIME = Source(
         billable_minutes=BILLABLE_MINUTES,
         billable_value=VALUE,
         billable_amount=VALUE,
+        billed_value=SETTLED_VALUE,
         unpriced_minutes=UNPRICED_MINUTES,
-        unbilled_minutes=BILLABLE_MINUTES - UNPRICED_MINUTES,
-        unbilled_amount=VALUE,
+        unbilled_minutes=BILLABLE_MINUTES - UNPRICED_MINUTES - SETTLED_MINUTES,
+        unbilled_amount=VALUE - SETTLED_VALUE,
         **LABOUR_SUMS,
     ),
     {projects: "project_id", tasks: "task_id", tickets: "ticket_id"},
@@ -89,7 +92,7 @@ TIME = Source(
     table=time_entries,
     fields=(
         *("date", "client_id", "project_id", "task_id", "ticket_id", "user_id", "currency"),
-        *("duration_minutes", "billable", "amount"),
+        *("duration_minutes", "billable", "is_settled", "amount"),
     ),
 )
 

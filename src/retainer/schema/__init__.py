@@ -1,6 +1,20 @@
 """The data model: all tables, with one module for each area, and filters and expressions over them."""
 
-from retainer.schema import billing, crm, files, identity, requests, rollups, sites, support, webhooks, work
+from retainer.schema import (
+    billing,
+    crm,
+    files,
+    identity,
+    jobs,
+    links,
+    mail,
+    requests,
+    rollups,
+    sites,
+    support,
+    webhooks,
+    work,
+)
 from retainer.store.tables import metadata
 
 TAG_LINKS = {
@@ -13,4 +27,16 @@ TAG_LINKS = {
 }
 """The tables whose rows have tags, each with the table that links rows to tags."""
 
-__all__ = ["TAG_LINKS", "billing", "files", "identity", "metadata", "requests", "rollups", "webhooks"]
+__all__ = [
+    "TAG_LINKS",
+    "billing",
+    "files",
+    "identity",
+    "jobs",
+    "links",
+    "mail",
+    "metadata",
+    "requests",
+    "rollups",
+    "webhooks",
+]

@@ -80,6 +80,7 @@ invoices = col.account_table(
     col.text("status"),
     *col.optional(col.day, "issue_date", "due_date", "service_from", "service_to"),
     *col.optional(col.text, "purchase_order", "subject", "notes", "terms", "tax_exemption_reason"),
+    col.flag("reminders", server_default="1"),
     col.text("currency"),
     *map(col.money, ("subtotal", "tax_total", "total")),
     col.embedded("tax_breakdown"),
@@ -88,6 +89,7 @@ invoices = col.account_table(
     col.hidden(col.embedded("issuer_snapshot", optional=True)),
     *col.optional(col.instant, "sent_at", "paid_at", "voided_at", "written_off_at"),
     col.text("external_id", optional=True),
+    col.hidden(col.text("imported_from", optional=True)),  # the program that has issued it, as people call it
     col.searchable("number", "subject", "purchase_order", optional=True),
     col.unique("external_id"),
     *col.indexes("created_at id", "updated_at id", "due_date id", "client_id created_at id", "status due_date"),
@@ -208,6 +210,7 @@ credit_notes = col.account_table(
     col.embedded("tax_breakdown"),
     *map(col.money, ("applied_amount", "refundable_amount")),
     col.hidden(col.embedded("issuer_snapshot", optional=True)),
+    col.hidden(col.text("imported_from", optional=True)),  # as for invoices
     col.searchable("number", "description"),
     *col.indexes("created_at id", "updated_at id"),
     sa.Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
@@ -244,7 +247,8 @@ issued_documents = col.account_table(
     col.content("xml", optional=True),
     *map(col.unique, ("invoice_id", "credit_note_id")),
 )
-"""The files of invoices and credit notes that were issued before facts were stored, as first rendered.
+"""The files of documents that are not drawn from stored facts: those that were issued before facts were, as first
+rendered, and the PDFs of imported documents.
 
 Without XML, the invoice lacks something that an e-invoice needs.
 """
@@ -279,6 +283,7 @@ expenses = col.account_table(
     col.flag("amount_includes_tax"),
     col.money("net_amount"),
     col.flag("billable"),
+    col.flag("is_settled", server_default="0"),  # as for time entries
     col.decimal("markup_percent"),
     col.money("billable_amount"),
     col.flag("reimbursable"),

@@ -44,6 +44,7 @@ clients = col.account_table(
     col.decimal("early_payment_discount_percent", optional=True),
     col.integer("early_payment_discount_days", optional=True),
     *col.optional(col.text, "notes", "language"),
+    col.flag("reminders", server_default="1"),
     *map(col.maintained, ("contacts_count", "projects_count", "sites_count")),
     col.text("external_id", optional=True),
     col.sortable("name"),

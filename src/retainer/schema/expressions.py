@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, case, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, case, func, or_, select
 
 from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
@@ -40,7 +40,7 @@ def has_covered_hours(table: Table) -> ColumnElement[bool]:
 
 
 def is_unpriced(table: Table) -> ColumnElement[bool]:
-    return and_(table.c.billable.is_(True), table.c.amount.is_(None))
+    return and_(table.c.billable.is_(True), table.c.amount.is_(None), table.c.is_settled.is_(False))
 
 
 def is_live(table: FromClause) -> ColumnElement[bool]:
@@ -48,8 +48,13 @@ def is_live(table: FromClause) -> ColumnElement[bool]:
 
 
 def is_unbilled(table: Table) -> ColumnElement[bool]:
-    """Return whether a time entry is billable and on no invoice: the condition of the index of those."""
-    return and_(table.c.invoice_line_id.is_(None), table.c.billable.is_(True))
+    """Return whether time or an expense is billable and not billed: the condition of the index of those."""
+    return and_(table.c.invoice_line_id.is_(None), table.c.billable.is_(True), table.c.is_settled.is_(False))
+
+
+def is_billed(table: Table) -> ColumnElement[bool]:
+    """Return whether time or an expense is on an invoice, of Retainer or of another program."""
+    return or_(table.c.invoice_line_id.is_not(None), table.c.is_settled.is_(True))
 
 
 def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[int | None]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Unavailable
-from retainer.store.engines.catalogue import Catalogue, Parts, of_engine
+from retainer.store.engines.catalogue import DatabaseCatalogue, Parts, of_engine
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 FIRST = "0018"
@@ -28,7 +28,7 @@ class UnknownSchema(Unavailable):
     """The tables of a database are not those of a revision that this version knows. The message names differences."""
 
 
-class Known(NamedTuple):
+class KnownPart(NamedTuple):
     """A part of the schema, and the revisions that have it: from `since` on, before `until`."""
 
     since: str
@@ -64,10 +64,11 @@ def check(engine: Engine) -> None:
     """Raise UnknownSchema unless a database has the tables of the newest revision."""
     found = revision(engine)
     if found != head():
-        raise UnknownSchema(f"{engine.location} has the schema {found}, not {head()}: run `retainer migrate` first.")
+        advice = "Make a backup with the version that has served it, then run `retainer migrate`."
+        raise UnknownSchema(f"{engine.location} has the schema {found or 'of no version'}, not {head()}. {advice}")
 
 
-def identified(found: Catalogue, kind: str, location: str) -> str | None:
+def identified(found: DatabaseCatalogue, kind: str, location: str) -> str | None:
     """Return the revision of a catalogue, as `revision` does."""
     stated = found.stated
     if stated is None:
@@ -95,7 +96,7 @@ def identified(found: Catalogue, kind: str, location: str) -> str | None:
 UNDO = "Nothing was changed: undo what has changed its tables, or restore a backup."
 
 
-def _without_revision(found: Catalogue, kind: str, location: str) -> str:
+def _without_revision(found: DatabaseCatalogue, kind: str, location: str) -> str:
     matching = [each for each in revisions() if not differences(found, expected(kind, each))]
     if matching:
         what = f"The database {location} has lost its revision (the table alembic_version); its tables are those of"
@@ -106,7 +107,7 @@ def _without_revision(found: Catalogue, kind: str, location: str) -> str:
     return f"The database {location} has tables without a revision (the table alembic_version). Restore a backup."
 
 
-def differences(found: Catalogue, expected: Parts) -> list[str]:
+def differences(found: DatabaseCatalogue, expected: Parts) -> list[str]:
     """Return in words what a catalogue has other than expected, whole tables first."""
     there = {table for table, _ in expected}
     lines = [f"table {table} is missing" for table in sorted(there - found.tables)]
@@ -130,7 +131,7 @@ def _columns_first(key: tuple[str, str]) -> tuple[bool, tuple[str, str]]:
     return not key[1].startswith("column "), key
 
 
-def _is_impossible(found: Catalogue, table: str, part: str) -> bool:
+def _is_impossible(found: DatabaseCatalogue, table: str, part: str) -> bool:
     """Return whether a cluster cannot have a reference: from a row on a node to one of the coordinator."""
     target = part.partition(" REFERENCES ")[2].partition("(")[0]
     return bool(target) and table in found.placed and target not in found.placed
@@ -145,9 +146,9 @@ def known_file(kind: str) -> Path:
     return MIGRATIONS / f"known.{kind}.tsv"
 
 
-def read_known(kind: str) -> Iterator[Known]:
+def read_known(kind: str) -> Iterator[KnownPart]:
     for line in known_file(kind).read_text(encoding="utf-8").splitlines():
-        yield Known(*line.split("\t"))
+        yield KnownPart(*line.split("\t"))
 
 
 def order(revision: str) -> tuple[str, bool]:

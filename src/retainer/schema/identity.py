@@ -8,6 +8,8 @@ from retainer.store.tables import metadata
 
 LANGUAGES = ("en", "de")
 """The languages of documents."""
+MAILED = ("invoice", "quote", "credit_note")
+"""The documents that have texts of the mail that brings them."""
 
 
 def texts_by_language(*names: str) -> list[Column[str]]:
@@ -43,12 +45,16 @@ accounts = Table(
     *col.optional(col.text, "vat_number", "registration_number", "email", "phone", "website", "iban", "bic"),
     *col.optional(col.text, "bank_name", "sort_code", "account_number"),
     col.text("bank_accounts", server_default="[]"),  # those for other currencies: JSON
+    col.text("payment_url", optional=True),
     col.text("document_language", server_default="en"),
     col.text("document_color", server_default="#4b53d6"),
     col.flag("is_small_business", server_default="0"),
     col.text("tax_outside_eu", server_default="not_subject"),
     *texts_by_language("tax_exemption_reason", "quote_introduction", "quote_terms"),
     *texts_by_language("invoice_introduction", "invoice_terms", "document_footer"),
+    *texts_by_language(*(f"mail_{kind}_{part}" for kind in MAILED for part in ("subject", "text"))),
+    col.text("reminder_stages", server_default="[]"),  # JSON
+    col.day("reminders_from", optional=True),
     col.integer("logo_id", optional=True),  # no reference: logos refer to accounts
     col.flag("require_second_factor", server_default="0"),
     *col.optional(col.instant, "suspended_at", "deletes_at"),
@@ -56,7 +62,10 @@ accounts = Table(
     Index("accounts_suspended", "id", sqlite_where=IS_SUSPENDED, postgresql_where=IS_SUSPENDED),
     **NUMBERED,
 )
-"""Nothing is done for a suspended account. From `deletes_at` on, its rows are deleted."""
+"""Nothing is done for a suspended account. From `deletes_at` on, its rows are deleted.
+
+Reminders are sent from the day `reminders_from` on, never without one.
+"""
 
 logos = col.account_table("logos", col.content("content"), col.text("sha256"))
 """Logos of documents. They are never changed; a new logo is a new row."""
@@ -138,6 +147,7 @@ audit_entries = col.account_table(
     "audit_entries",
     col.text("action"),
     *col.ref("user_id", "users", optional=True),
+    col.integer("link_id", optional=True),  # no reference: entries outlive links
     col.text("address", optional=True),
     col.text("target"),
     col.integer("target_id"),
@@ -145,7 +155,10 @@ audit_entries = col.account_table(
     *col.optional(col.text, "before", "after"),
     *col.indexes("created_at id", "target target_id created_at id"),
 )
-"""Actions of admins; those of operators at the command line have no user. Before and after are JSON objects."""
+"""Actions of admins and of clients with a link; those of operators at the command line have neither.
+
+Before and after are JSON objects.
+"""
 
 series = col.keyed_table("series", col.text("name"), col.integer("last"), key=("name",))
 """The last number of each series of an account, like that of its invoices."""

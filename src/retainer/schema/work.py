@@ -25,6 +25,8 @@ projects = col.account_table(
     col.maintained("expense_amount", col.money),
     *(col.hidden(col.maintained(name)) for name in ("tasks_count", "tasks_done_count", "tasks_cancelled_count")),
     col.hidden(col.maintained("fee_billed_amount", col.money)),
+    col.text("auto_invoice", server_default="off"),
+    col.hidden(col.text("auto_invoiced_month", optional=True)),  # the last one that the daily job has billed
     *map(col.hidden, col.optional(col.day, "fees_from", "fees_to")),  # the days of a retainer; null for other projects
     col.text("external_id", optional=True),
     col.sortable("name"),
@@ -94,7 +96,7 @@ tasks = col.account_table(
 )
 tasks_tags = tag_links("tasks")
 
-UNBILLED = and_(column("invoice_line_id").is_(None), column("billable").is_(True))
+UNBILLED = and_(column("invoice_line_id").is_(None), column("billable").is_(True), column("is_settled").is_(False))
 
 time_entries = col.account_table(
     "time_entries",
@@ -108,6 +110,7 @@ time_entries = col.account_table(
     col.day("date"),
     col.integer("duration_minutes"),
     col.flag("billable"),
+    col.flag("is_settled", server_default="0"),  # only billable time that is on no invoice
     *col.optional(col.instant, "started_at", "ended_at"),
     col.text("description", optional=True),
     col.text("currency"),

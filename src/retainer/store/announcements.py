@@ -67,7 +67,7 @@ def deleting(table: Table, *conditions: ColumnElement[bool]) -> UpdateBase:
 
 
 def erasing(table: Table, *conditions: ColumnElement[bool]) -> Delete:
-    """Return a deletion of rows of an account that is deleted whole; nobody is left to read an event about it."""
+    """Return a deletion of rows of an account that is deleted as a whole, so that no events are needed."""
     return delete(table).where(*conditions).execution_options(**{ANNOUNCES: None})
 
 

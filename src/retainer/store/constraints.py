@@ -54,7 +54,7 @@ Blockers = list[tuple[Table, Select[int]]]
 """The tables whose rows can block a deletion, each with the statement that counts the blocking rows."""
 
 
-class Step(NamedTuple):
+class DeletionStep(NamedTuple):
     statement: UpdateBase
     table: Table | None = None  # the table that it deletes from; None for an update
     doomed: ColumnElement[bool] = false()  # the condition of the rows that it deletes
@@ -63,15 +63,19 @@ class Step(NamedTuple):
 
 
 @cache
-def deletion(table: Table) -> tuple[Blockers, list[Step]]:
+def deletion(table: Table) -> tuple[Blockers, list[DeletionStep]]:
     """Return what can block the deletion of a row, and the statements that delete it with its dependents."""
-    blockers, steps = Blockers(), list[Step]()
+    blockers, steps = Blockers(), list[DeletionStep]()
     _plan((table,), table.c.id == bindparam("id"), None, blockers, steps)
     return blockers, steps
 
 
 def _plan(
-    path: tuple[Table, ...], doomed: ColumnElement[bool], found_by: str | None, blockers: Blockers, steps: list[Step]
+    path: tuple[Table, ...],
+    doomed: ColumnElement[bool],
+    found_by: str | None,
+    blockers: Blockers,
+    steps: list[DeletionStep],
 ) -> None:
     """Collect what blocks the deletion of the doomed rows, and the statements that delete them, in order.
 
@@ -90,15 +94,15 @@ def _plan(
                 holder = child.c[column.info["holder"]]
                 held = metadata.tables[holder.info["target"]]
                 touched = held.c.id.in_(select(holder).where(affected))
-                steps.append(Step(updating(held, touched, parts=(column.info["part"],))))
+                steps.append(DeletionStep(updating(held, touched, parts=(column.info["part"],))))
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
                 kept = {column.info["kept_in"]: column} if column.info["kept_in"] else {}
-                steps.append(Step(updating(child, affected, values={column.name: None, **kept})))
+                steps.append(DeletionStep(updating(child, affected, values={column.name: None, **kept})))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
-    steps.append(Step(deleting(table, doomed), table, doomed, found_by))
+    steps.append(DeletionStep(deleting(table, doomed), table, doomed, found_by))
 
 
 @cache

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any, get_args
 
 import msgspec
-from sqlalchemy import Table, text
+from sqlalchemy import Table
 
 from retainer.errors import invalid
-from retainer.store.engines.sql import is_listed
+from retainer.store.engines.sql import LIMIT, is_listed
 from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Statement
 from retainer.store.tables import metadata
@@ -57,7 +57,7 @@ def _detail(owner: Table, table: Table, model: type[msgspec.Struct]) -> Detail:
     order = [column for column in table.c if column.name == "position"]
     order += [column for column in table.primary_key if column.name != "account_id"]
     condition = is_listed(parent, "ids")
-    statement = records.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(text("LIMIT :limit"))
+    statement = records.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(LIMIT)
     return statement, records
 
 

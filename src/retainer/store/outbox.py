@@ -17,7 +17,7 @@ from retainer.store.engines.sql import listed_rows
 from retainer.store.tables import ONCE, events, totals
 
 
-class Noted(NamedTuple):
+class NotedChange(NamedTuple):
     at: str
     resource: str
     rows: Rows  # returns the id of each record, with that of its parent
@@ -26,7 +26,7 @@ class Noted(NamedTuple):
     new_status: str | None = None
 
 
-class Event(msgspec.Struct):
+class RecordEvent(msgspec.Struct):
     at: str
     parent_id: int | None
     kind: str
@@ -38,7 +38,7 @@ class Outbox:
     __slots__ = ("_noted", "former_rows")
 
     def __init__(self) -> None:
-        self._noted: list[Noted] = []
+        self._noted: list[NotedChange] = []
         self.former_rows: dict[tuple[Table, int], Callable[[], Columns]] = {}
 
     def note_read(self, table: Table, record_id: int, former: Callable[[], Columns]) -> None:
@@ -46,7 +46,7 @@ class Outbox:
         self.former_rows.setdefault((table, record_id), former)
 
     def note_created(self, table: Table, at: str, *ids: int) -> None:
-        self._noted.append(Noted(at, resource_of(table), lambda: [ids], CREATED))
+        self._noted.append(NotedChange(at, resource_of(table), lambda: [ids], CREATED))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
         fields: Collection[str] = change.fields
@@ -58,20 +58,22 @@ class Outbox:
             self.former_rows[change.table, values[ROW]] = lambda: former | written
         new_status = values["status"] if "status" in fields else None
         self._noted.append(
-            Noted(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), new_status)
+            NotedChange(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), new_status)
         )
 
     def announce(self, table: Table, at: str, record_id: int, new_status: str, fields: Collection[str]) -> None:
-        self._noted.append(Noted(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, new_status))
+        self._noted.append(NotedChange(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, new_status))
 
     def rows(self) -> list[Row]:
         """Return the PER_RECORD of each record that existed before or exists now; the type is the most specific one."""
-        found: dict[tuple[str, int], Event] = {}
+        found: dict[tuple[str, int], RecordEvent] = {}
         for at, resource, rows, kind, fields, new_status in self._noted:
             for record_id, *parent in rows():
                 event = found.get((resource, record_id))
                 if event is None:
-                    found[resource, record_id] = Event(at, parent[0] if parent else None, kind, {*fields}, new_status)
+                    found[resource, record_id] = RecordEvent(
+                        at, parent[0] if parent else None, kind, {*fields}, new_status
+                    )
                 elif kind == DELETED and event.kind == CREATED:
                     del found[resource, record_id]
                 elif kind == DELETED:
@@ -98,7 +100,7 @@ def resource_of(table: Table) -> str:
     return singular(table).replace(" ", "_")
 
 
-CONTEXT = ("user_id", "key_id", "request_id")  # what all events of a transaction share
+CONTEXT = ("user_id", "key_id", "link_id", "request_id")  # what all events of a transaction share
 PER_RECORD = ("at", "type", "record_id", "parent_id", "fields")
 FIRST_ROW = text("LIMIT 1")
 NEWEST_ID = select(events.c.id).order_by(events.c.id.desc()).suffix_with(FIRST_ROW).scalar_subquery()

@@ -13,7 +13,7 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.store.announcements import Change, announcement_of
-from retainer.store.tables import ACCOUNT, RESERVED, TODAY, Supplied, Supply
+from retainer.store.tables import ACCOUNT, RESERVED, TODAY, Supply, TransactionValue
 
 CACHE_SIZE = 1024
 """Compiled statements that are cached for each dialect: about 400 are constants of the program, the rest are lists.
@@ -35,7 +35,7 @@ class Deferred(NamedTuple):
 Statement = ClauseElement | Deferred
 
 
-class Compiled(NamedTuple):
+class CompiledStatement(NamedTuple):
     text: str
     names: list[str]
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
@@ -51,13 +51,13 @@ class Statements:
         self.of_account = lru_cache(CACHE_SIZE)(partial(self._compile, scope=True))
         self.of_all = lru_cache(CACHE_SIZE)(partial(self._compile, scope=False))
 
-    def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
+    def _compile(self, statement: Statement, *, scope: bool) -> CompiledStatement:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
         for element in visitors.iterate(built):  # such a bind would take the place of the transaction's value
             if (
                 isinstance(element, BindParameter)
                 and element.key in RESERVED
-                and not isinstance(element.value, Supplied)
+                and not isinstance(element.value, TransactionValue)
             ):
                 raise TypeError(f"The bind {element.key} has the name of a value of the transaction. Rename it.")
         change = announcement_of(built)
@@ -65,11 +65,11 @@ class Statements:
         compiled: Any = whole.compile(dialect=self.dialect)
         names: list[str] = compiled.positiontup
         values = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
-        supplied = {name: value.supply for name, value in values.items() if isinstance(value, Supplied)}
+        supplied = {name: value.supply for name, value in values.items() if isinstance(value, TransactionValue)}
         constants = {name: value for name, value in values.items() if name not in supplied}
         if not scope and {ACCOUNT.key, TODAY.key}.intersection(supplied):
             raise TypeError("A statement over all accounts cannot use ACCOUNT or TODAY: no account is known.")
-        return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied, change)
+        return CompiledStatement(compiled.string.replace("$", self.marker), names, constants, supplied, change)
 
 
 @cache

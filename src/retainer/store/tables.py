@@ -21,14 +21,14 @@ metadata = MetaData(
 Supply = Callable[[Any], object]
 
 
-class Supplied(NamedTuple):
+class TransactionValue(NamedTuple):
     supply: Supply
 
 
-ACCOUNT = bindparam("account_id", Supplied(attrgetter("account_id")), type_=INTEGER)
-TODAY = bindparam("today", Supplied(attrgetter("today")), type_=DAY)
+ACCOUNT = bindparam("account_id", TransactionValue(attrgetter("account_id")), type_=INTEGER)
+TODAY = bindparam("today", TransactionValue(attrgetter("today")), type_=DAY)
 """The current day in the account's time zone."""
-NOW = bindparam("now", Supplied(attrgetter("now")), type_=INSTANT)
+NOW = bindparam("now", TransactionValue(attrgetter("now")), type_=INSTANT)
 RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))  # names that no other bind may have
 
 totals = Table(
@@ -58,6 +58,7 @@ events = Table(
     Column("fields", TEXT, nullable=False),
     Column("user_id", INTEGER, nullable=True),
     Column("key_id", INTEGER, nullable=True),
+    Column("link_id", INTEGER, nullable=True),
     Column("request_id", TEXT, nullable=True),
     info={"of_account": True},
     **KEYED,

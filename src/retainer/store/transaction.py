@@ -1,4 +1,4 @@
-"""Transactions: what is written in one becomes durable as a whole, or not at all."""
+"""Transactions: all writes of one become durable, or none."""
 
 import math
 import time

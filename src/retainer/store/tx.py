@@ -12,7 +12,7 @@ from sqlalchemy import Insert, Table, Update, bindparam, or_
 from retainer.errors import BodyErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
-from retainer.store.constraints import MISSING, MOVE, Step, singular
+from retainer.store.constraints import MISSING, MOVE, DeletionStep, singular
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
@@ -43,6 +43,11 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def acting_key(self) -> int | None:
+        return None
+
+    @property
+    def acting_link(self) -> int | None:
+        """Return the client link with which the actor came."""
         return None
 
     def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
@@ -77,7 +82,6 @@ class Tx(BodyErrors, Transaction):
     def __init__(
         self, store: "Store", actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None
     ) -> None:
-        BodyErrors.__init__(self)
         seconds = store.seconds if seconds is None else seconds
         Transaction.__init__(self, store.engine, store.statements, actor.account_id, write=write, seconds=seconds)
         self.store, self.actor, self.may_repeat = store, actor, may_repeat
@@ -127,7 +131,9 @@ class Tx(BodyErrors, Transaction):
         found = [] if self.outbox is None else self.outbox.rows()
         if not found:
             return None
-        values = {"user_id": self.actor.user_id or None, "key_id": self.actor.acting_key, "request_id": self.request_id}
+        actor = self.actor
+        values: Columns = {"user_id": actor.user_id or None, "key_id": actor.acting_key, "link_id": actor.acting_link}
+        values["request_id"] = self.request_id
         if len(found) == 1:
             return self.execute(INSERT_EVENT, {**values, **dict(zip(PER_RECORD, found[0], strict=True))}), 1
         rows = encode([(place, *row) for place, row in enumerate(found)]).decode()
@@ -139,7 +145,7 @@ class Tx(BodyErrors, Transaction):
             raise RuntimeError("Nothing is announced in a transaction that reads.")
         self.outbox.announce(table, self.now, record_id, new_status, fields)
 
-    @property
+    @cached_property
     def today(self) -> str:
         return local_day(self.now, self.actor.timezone)
 
@@ -212,7 +218,7 @@ class Tx(BodyErrors, Transaction):
             former = {"status": self.field(table.c.status, record_id)}
             self.outbox.note_read(table, record_id, lambda: former)
 
-    def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
+    def delete(self, table: Table, record_id: int, before: Callable[[DeletionStep], None] | None = None) -> None:
         """Delete a row; as references to it declare, they block the deletion, are deleted too, or are set to null.
 
         `before` is called before each step. Raises `in_use` with the count of each relation that blocks.
@@ -257,7 +263,7 @@ class Tx(BodyErrors, Transaction):
                 continue
             taken = self.one(statement, exclude_id=exclude_id or 0, **{name: values[name] for name in names})
             if taken is not None:
-                self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+                self.error(field, f"Is already taken by ⟨{singular(table)} {taken[0]}⟩. Choose another.")
         self.raise_errors()
 
     def write_checked(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
@@ -291,6 +297,8 @@ class Store:
         engine: Engine,
         announced: Callable[[int], None] = lambda _: None,
         limits: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        mail_from: str = "",
+        tell_user: Callable[["Tx", int, str, str | None], object] = lambda *_: None,
     ) -> None:
         self.begin = partial(Tx, self)
         """Returns a transaction of an actor's account; leaving its block commits, an exception rolls back."""
@@ -300,6 +308,8 @@ class Store:
         self.announced = announced  # called with the account after each commit with events
         self.limits = limits
         """The limit of each quota for each plan; without them, as in commands, there is none."""
+        self.mail_from = mail_from  # the address that mail comes from; empty if none is sent
+        self.tell_user = tell_user  # that their way to sign in has changed: at their email, or another address
 
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> Transaction:
         """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `Tx`."""

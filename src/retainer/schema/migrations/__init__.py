@@ -17,7 +17,7 @@ from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
 
 COPIES = 2
-"""Room that a migration needs at most, in sizes of the database: every table may be rewritten, beside a log of it."""
+"""Room that a migration needs at most, in sizes of the database: every table may be rewritten, and logged."""
 
 
 class Lock(NamedTuple):

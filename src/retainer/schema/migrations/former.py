@@ -1,6 +1,6 @@
 """The upgrade of a former state that was delivered as revision 0018, before that was final (commit 8cdca1b).
 
-It stands beside the chain of migrations, because both states say 0018: their tables tell them apart. `migrate` runs it
+It is not part of the chain of migrations, because both states say 0018: only their tables differ. `migrate` runs it
 first, then all later migrations, in one transaction. It leads to the tables of 0018, and computes what these derive:
 
 - numbers, codes, references and names of tags in the form that is unique now, and sort keys and search texts;

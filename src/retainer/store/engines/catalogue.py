@@ -99,7 +99,7 @@ Parts = dict[tuple[str, str], str]
 """Details by the table and its part: `("clients", "column name")` is `TEXT not null`."""
 
 
-class Catalogue(NamedTuple):
+class DatabaseCatalogue(NamedTuple):
     parts: Parts
     placed: frozenset[str]
     """The tables that Citus has distributed or copied to every node. They refer to no table of the coordinator."""
@@ -111,14 +111,14 @@ class Catalogue(NamedTuple):
         return {table for table, _ in self.parts}
 
 
-def of_engine(engine: Engine) -> Catalogue:
+def of_engine(engine: Engine) -> DatabaseCatalogue:
     kind = engine.dialect.name
     found = _parts(engine.one(PARTS[kind], []))
     stated = engine.one(_stated(kind), []) if _has_versions(found) else None
     return _catalogue(found, engine.one(PLACES, []) if engine.is_cluster else None, stated)
 
 
-def of_connection(connection: Connection) -> Catalogue:
+def of_connection(connection: Connection) -> DatabaseCatalogue:
     """Read the catalogue within a change of the schema."""
 
     def one(statement: str) -> Row | None:
@@ -145,10 +145,10 @@ def _has_versions(found: Parts) -> bool:
     return (VERSIONS, "table") in found
 
 
-def _catalogue(found: Parts, placed: Row | None, stated: Row | None) -> Catalogue:
+def _catalogue(found: Parts, placed: Row | None, stated: Row | None) -> DatabaseCatalogue:
     own = {key: detail for key, detail in found.items() if key[0] != VERSIONS}
     places = json.loads(placed[0]) if placed and placed[0] else []
-    return Catalogue(own, frozenset(places), stated[0] if stated else None)
+    return DatabaseCatalogue(own, frozenset(places), stated[0] if stated else None)
 
 
 def _parts(row: Row | None) -> Parts:

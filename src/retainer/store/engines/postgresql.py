@@ -36,14 +36,14 @@ from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS
 from retainer.store.engines.postgresql_connection import (
     CONFLICTS_NAMED,
     TRANSLATED,
-    Connection,
-    Cursor,
     InstantLoader,
+    PostgresqlConnection,
+    PostgresqlCursor,
     set_session,
     translate_error,
 )
 from retainer.store.engines.postgresql_damage import known_damage
-from retainer.store.engines.postgresql_pool import STANDBYS, Pool
+from retainer.store.engines.postgresql_pool import STANDBYS, ConnectionPool
 from retainer.store.engines.postgresql_writers import AccountWriters
 
 CONNECT_SECONDS = 2  # timeout of connecting to one server; the driver accepts no less
@@ -93,7 +93,7 @@ class Postgresql:
         if "," in str(parts.get("host", "")):  # of several servers, the one that takes writes
             limited.setdefault("target_session_attrs", "read-write")
         self._address = make_conninfo("", **{name: str(part) for name, part in limited.items()})
-        self._pool = pool = Pool(self._address, is_limited=is_limited)
+        self._pool = pool = ConnectionPool(self._address, is_limited=is_limited)
         self.connection, self.give_back, self.close = pool.lend, pool.give_back, pool.close
         self.writers = AccountWriters(pool)
 
@@ -119,25 +119,25 @@ class Postgresql:
     def connections(self) -> tuple[int, int]:
         return len(self._pool.open), len(self._pool.idle)
 
-    def run(self, connection: Connection, text: str, values: Values) -> Cursor:
+    def run(self, connection: PostgresqlConnection, text: str, values: Values) -> PostgresqlCursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
         return connection.run(text, values)
 
-    def all(self, cursor: Cursor) -> list[Row]:
+    def all(self, cursor: PostgresqlCursor) -> list[Row]:
         return cursor.fetchall()
 
-    def first(self, cursor: Cursor) -> Row | None:
+    def first(self, cursor: PostgresqlCursor) -> Row | None:
         return cursor.fetchone()
 
-    def rows_returned(self, cursor: Cursor) -> Rows:
+    def rows_returned(self, cursor: PostgresqlCursor) -> Rows:
         return cursor.fetchall
 
-    def limit(self, connection: Connection, deadline: float) -> None:
+    def limit(self, connection: PostgresqlConnection, deadline: float) -> None:
         """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
             connection.send("SET LOCAL transaction_timeout = 0", [])
 
-    def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
+    def insert_rows(self, connection: PostgresqlConnection, table: Table, rows: list[Row]) -> None:
         names = [column.name for column in table.c]
         objects = encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
         source = f"json_populate_recordset(NULL::{table.name}, CAST($1 AS JSON))"
@@ -158,11 +158,11 @@ class Postgresql:
                 self.give_back(connection)
         return None
 
-    def begin_write(self, account_id: int | None, *, is_patient: bool = True) -> Connection:
+    def begin_write(self, account_id: int | None, *, is_patient: bool = True) -> PostgresqlConnection:
         self._pool.check_commits()
         return self.writers.begin_any() if account_id is None else self.writers.begin(account_id, is_patient=is_patient)
 
-    def end_write(self, connection: Connection, *, commit: bool) -> None:
+    def end_write(self, connection: PostgresqlConnection, *, commit: bool) -> None:
         account_id, connection.account_id = connection.account_id, None
         try:
             self._end_write(connection, commit=commit)
@@ -170,7 +170,7 @@ class Postgresql:
             if account_id is not None:
                 self.writers.hand_on(account_id)
 
-    def _end_write(self, connection: Connection, *, commit: bool) -> None:
+    def _end_write(self, connection: PostgresqlConnection, *, commit: bool) -> None:
         try:
             if not commit:
                 connection.end("ROLLBACK")
@@ -190,15 +190,15 @@ class Postgresql:
             connection.commits = False
             self.give_back(connection)
 
-    def begin_snapshot(self, connection: Connection) -> None:
+    def begin_snapshot(self, connection: PostgresqlConnection) -> None:
         connection.begin("REPEATABLE READ READ ONLY")
 
-    def end_snapshot(self, connection: Connection) -> None:
+    def end_snapshot(self, connection: PostgresqlConnection) -> None:
         connection.end("COMMIT")  # after a ROLLBACK the driver forgets its prepared statements
         self.give_back(connection)
 
     @contextlib.contextmanager
-    def savepoint(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
+    def savepoint(self, connection: PostgresqlConnection, *, may_repeat: bool) -> Iterator[None]:
         """Roll back the statements of a block if one of them raises `conflict`; the transaction goes on.
 
         The block must wait for the result of its last statement. The savepoint stays until the next one or the end of
@@ -225,11 +225,11 @@ class Postgresql:
             connection.send("ROLLBACK TO checked", [])
             raise
 
-    def count_changed(self, connection: Connection, cursor: Cursor) -> int:
+    def count_changed(self, connection: PostgresqlConnection, cursor: PostgresqlCursor) -> int:
         connection.sync()
         return int(cursor.rowcount)
 
-    def new_id(self, cursor: Cursor) -> int:
+    def new_id(self, cursor: PostgresqlCursor) -> int:
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
 

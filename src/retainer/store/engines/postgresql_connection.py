@@ -63,7 +63,7 @@ UNHURRIED = {
     "lock_timeout": f"{OPERATOR_WAIT_SECONDS}s",
     "idle_in_transaction_session_timeout": "0",
 }
-"""What sessions of commands have instead: nobody waits for them, and a large account takes its time."""
+"""The limits of commands: no client waits for them, and a large account takes long."""
 
 
 class Translated:
@@ -104,11 +104,11 @@ class InstantLoader(Loader):
         return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<6}Z"
 
 
-class Cursor(psycopg.RawCursor[Row]):
+class PostgresqlCursor(psycopg.RawCursor[Row]):
     """A cursor whose results may not have arrived."""
 
 
-class Connection(psycopg.Connection[Row]):
+class PostgresqlConnection(psycopg.Connection[Row]):
     """A connection whose statements are single transactions, until a pipeline is entered for one of several."""
 
     is_limited = True
@@ -122,7 +122,7 @@ class Connection(psycopg.Connection[Row]):
     """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
     underway = 0  # number of statements sent in the pipeline since the last wait
-    single_cursor: Cursor  # the cursor of statements whose results are not kept; it knows our types
+    single_cursor: PostgresqlCursor  # the cursor of statements whose results are not kept; it knows our types
     block: contextlib.ExitStack
 
     def begin(self, mode: str) -> None:
@@ -131,14 +131,14 @@ class Connection(psycopg.Connection[Row]):
         self.sent = self.block.enter_context(self.pipeline())
         self.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
-    def run(self, statement: str, values: Values) -> Cursor:
+    def run(self, statement: str, values: Values) -> PostgresqlCursor:
         """Run a statement; outside a transaction with one cursor for all, as a new one takes a quarter of its time."""
         if self.sent is None:
             return self.single_cursor.execute(statement, values)
         self.underway += 1
         if self.underway > MAX_UNDERWAY:
             self.sync()
-        return cast("Cursor", self.cursor()).execute(statement, values)
+        return cast("PostgresqlCursor", self.cursor()).execute(statement, values)
 
     def send(self, statement: str, values: Values) -> None:
         """Run a statement whose result is not read. In a transaction it is only sent, and errors come later."""
@@ -192,10 +192,12 @@ class Connection(psycopg.Connection[Row]):
             self.close()
 
 
-def open_connection(conninfo: str, *, is_limited: bool) -> Connection:
+def open_connection(conninfo: str, *, is_limited: bool) -> PostgresqlConnection:
     """Open a connection, with the time limits of requests or without. Raises Unavailable for all errors."""
     try:
-        connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
+        connection = PostgresqlConnection.connect(
+            conninfo, autocommit=True, cursor_factory=PostgresqlCursor, prepare_threshold=2
+        )
         connection.is_limited = is_limited
         limits = TRANSACTION_TIMEOUT if connection.limits_transactions else {}
         set_session(connection, SESSION | (limits if is_limited else UNHURRIED))
@@ -211,7 +213,7 @@ def open_connection(conninfo: str, *, is_limited: bool) -> Connection:
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("date", TextLoader)
     connection.adapters.register_loader("timestamptz", InstantLoader)
-    connection.single_cursor = cast("Cursor", connection.cursor())
+    connection.single_cursor = cast("PostgresqlCursor", connection.cursor())
     return connection
 
 

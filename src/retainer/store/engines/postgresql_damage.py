@@ -1,4 +1,4 @@
-"""Damage of a PostgreSQL database, as far as its server can tell: checksums of pages, and the state of its indexes."""
+"""Damage of a PostgreSQL database, as far as its server sees it: checksums of pages, and the state of its indexes."""
 
 from typing import Any
 

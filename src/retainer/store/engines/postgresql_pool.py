@@ -4,7 +4,7 @@ import socket
 import threading
 
 from retainer.store.engines.base import CommitsWait, Unavailable
-from retainer.store.engines.postgresql_connection import REPLY_SECONDS, Connection, open_connection
+from retainer.store.engines.postgresql_connection import REPLY_SECONDS, PostgresqlConnection, open_connection
 
 PAUSE_SECONDS = 0.1  # pause before each attempt to reconnect
 MAX_UNCONFIRMED = 4
@@ -12,7 +12,7 @@ MAX_UNCONFIRMED = 4
 STANDBYS = "Check the standbys of PostgreSQL in synchronous_standby_names, and its disk."
 
 
-class Pool:
+class ConnectionPool:
     """Connections that are kept open once a thread has needed them.
 
     If one is found closed, all that were open with it are closed. If the server does not answer or refuses a
@@ -21,15 +21,15 @@ class Pool:
 
     def __init__(self, conninfo: str, *, is_limited: bool) -> None:
         self._conninfo, self._is_limited = conninfo, is_limited
-        self.idle: list[Connection] = []
-        self.open: set[Connection] = set()  # a lent connection that is not in it is closed when it returns
+        self.idle: list[PostgresqlConnection] = []
+        self.open: set[PostgresqlConnection] = set()  # a lent connection that is not in it is closed when it returns
         self._unconfirmed: list[socket.socket] = []
         self._reason = ""
         self._lock = threading.Lock()
         self._is_back = threading.Event()  # a new one for each outage; setting it ends the thread
         self._is_back.set()
 
-    def lend(self) -> Connection:
+    def lend(self) -> PostgresqlConnection:
         """Lend an idle or new connection; the caller returns it with `give_back`. Raises Unavailable."""
         try:
             return self.idle.pop()
@@ -52,7 +52,7 @@ class Pool:
         if count >= MAX_UNCONFIRMED:
             raise CommitsWait(f"{count} commits wait. {STANDBYS}")
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: PostgresqlConnection) -> None:
         """Take a lent connection back, and keep it if its last transaction has ended.
 
         A commit that waits is no outage: PostgreSQL answers reads meanwhile, or the next one finds that it does not.
@@ -77,7 +77,7 @@ class Pool:
         self._close_all()
         self._is_back.set()
 
-    def _open(self) -> Connection:
+    def _open(self) -> PostgresqlConnection:
         connection = open_connection(self._conninfo, is_limited=self._is_limited)
         with self._lock:
             self.open.add(connection)

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 
 from retainer.fairness import FairSemaphore
 from retainer.store.engines.base import MAX_WRITERS_WAITING, Busy, of_request, wait_end, wait_for
-from retainer.store.engines.postgresql_connection import TRANSLATED, Connection
-from retainer.store.engines.postgresql_pool import Pool
+from retainer.store.engines.postgresql_connection import TRANSLATED, PostgresqlConnection
+from retainer.store.engines.postgresql_pool import ConnectionPool
 
 WRITES = 1382377
 """The first key of our advisory locks for the writes of an account."""
@@ -24,12 +24,12 @@ class AccountWriters:
     account waits for its lock in the database, so that processes get it in turn.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self.queues = FairSemaphore(MAX_ACCOUNTS, 1, MAX_WRITERS_WAITING)
         self.awaited = FairSemaphore(MAX_LOCKS_AWAITED, 1, MAX_WRITERS_WAITING)
         self._pool = pool
 
-    def begin(self, account_id: int, *, is_patient: bool) -> Connection:
+    def begin(self, account_id: int, *, is_patient: bool) -> PostgresqlConnection:
         """Begin a transaction once no other of the account writes. Raises Busy if that takes too long.
 
         Without patience, it raises Busy if another one writes now.
@@ -45,7 +45,7 @@ class AccountWriters:
         connection.account_id = account_id
         return connection
 
-    def begin_any(self) -> Connection:
+    def begin_any(self) -> PostgresqlConnection:
         """Begin a transaction that waits for no other: of no account, or to ask for the lock of one."""
         connection = self._pool.lend()
         try:
@@ -59,7 +59,7 @@ class AccountWriters:
     def hand_on(self, account_id: int) -> None:
         self.queues.release(account_id)
 
-    def _try_lock(self, account_id: int) -> Connection | None:
+    def _try_lock(self, account_id: int) -> PostgresqlConnection | None:
         with ExitStack() as failed, TRANSLATED:
             connection = self.begin_any()
             failed.callback(self._abandon, connection)
@@ -69,7 +69,7 @@ class AccountWriters:
                 return connection
         return None
 
-    def _await_lock(self, account_id: int, *, is_patient: bool) -> Connection:
+    def _await_lock(self, account_id: int, *, is_patient: bool) -> PostgresqlConnection:
         """Wait for the process that has the lock, on a connection that no running request needs."""
         if not is_patient:
             raise Busy("Another process writes for the account.")
@@ -86,7 +86,7 @@ class AccountWriters:
             failed.pop_all()
         return connection
 
-    def _abandon(self, connection: Connection) -> None:
+    def _abandon(self, connection: PostgresqlConnection) -> None:
         """Roll a transaction back that has done nothing."""
         connection.end("ROLLBACK")
         self._pool.give_back(connection)

@@ -14,8 +14,10 @@ from sqlalchemy import (
     Table,
     bindparam,
     cast,
+    func,
     literal_column,
     select,
+    text,
     true,
 )
 from sqlalchemy.dialects import postgresql
@@ -47,6 +49,11 @@ def _account_first(key: PrimaryKeyConstraint, compiler: DDLCompiler, **options: 
     return text.replace("(id)", "(account_id, id)") if "account_id" in key.table.c else text
 
 
+def month_name(day: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the month of a day, like `2026-11`."""
+    return func.substr(cast(day, TEXT), 1, len("2026-11"))
+
+
 class DialectFunction(FunctionElement[T]):
     """A function with a template of its SQL for each database, in which {0} stands for the first argument."""
 
@@ -71,6 +78,16 @@ class Condition(DialectFunction[bool]):
 
     def self_group(self, against: object = None) -> Self:  # noqa: ARG002
         return self
+
+
+LIMIT = text("LIMIT :limit")
+"""For `suffix_with`: rows up to the bound `limit`."""
+
+
+def start_of_day(instant: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the beginning of the day of an instant, in UTC, to be compared with other instants."""
+    in_utc = "date_trunc('day', CAST({0} AS TIMESTAMPTZ), 'UTC')"
+    return DialectFunction(INSTANT, "substr({0}, 1, 10)", in_utc, instant)
 
 
 def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:

@@ -64,7 +64,7 @@ DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
 
 
-class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
+class SqliteConnection(driver.Connection):  # type: ignore[misc]  # its driver has no types
     """A connection that interrupts its statements at the deadline of their transaction."""
 
     deadline: list[float]  # a list, so that SQLite's handler does not keep the connection alive
@@ -125,7 +125,7 @@ class Sqlite:
     def connect(self) -> DriverConnection:
         self._check_file()
         options = {"timeout": self._wait_seconds, "isolation_level": None, "check_same_thread": False}
-        connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
+        connection = driver.connect(self.path, **options, cached_statements=CACHED_STATEMENTS, factory=SqliteConnection)
         connection.deadline = deadline = [math.inf]
         connection.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
         for pragma in PRAGMAS:

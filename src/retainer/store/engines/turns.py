@@ -1,4 +1,4 @@
-"""Turns: one writer of a SQLite database at a time, and its accounts in turn."""
+"""Turns: one writer of a SQLite database at a time; of the accounts that wait, the one that has used it least."""
 
 import math
 import time
@@ -48,7 +48,9 @@ class Turns:
         """Pass the turn on. The account of a long one pauses if another one waits; its former pause is over."""
         holder = self._holder
         if holder is not None:
-            self.note(holder, time.thread_time() - self._since, others_wait=self.writer.has_other(holder))
+            seconds = time.thread_time() - self._since
+            self.writer.charge(holder, seconds)
+            self.note(holder, seconds, others_wait=self.writer.has_other(holder))
         self.writer.release(holder)
 
     def note(self, account_id: int, seconds: float, *, others_wait: bool) -> None:

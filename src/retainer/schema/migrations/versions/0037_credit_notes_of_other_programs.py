@@ -1,0 +1,15 @@
+"""Credit notes that other programs have issued."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from retainer.store.engines.sql import TEXT
+
+revision = "0037"
+down_revision = "0036"
+LOCKS = {"credit_notes": "gets a column without a value, which takes a moment"}
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("credit_notes", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("imported_from", TEXT, nullable=True))
