@@ -7,9 +7,11 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from retainer import resources
 from retainer.batches import batches
+from retainer.billing.client_links import PATH as CLIENT
+from retainer.client_pages.site import ClientPages
 from retainer.console.catalogue import Catalogue
 from retainer.console.page_context import SESSION, Cookies
-from retainer.console.site import Console, root
+from retainer.console.site import Console, Notes, root
 from retainer.errors import Refusal
 from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
@@ -22,7 +24,8 @@ from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.representations import JobFailed
 from retainer.kernel.roles import ROLES
 from retainer.kernel.routes import Routes
-from retainer.kernel.waiting import Ending, Waiting
+from retainer.kernel.waiting import Ending, WaitingRequests
+from retainer.mail.people import send_notice
 from retainer.openapi import document as openapi
 from retainer.reference import answers as reference
 from retainer.server.http import site
@@ -90,12 +93,12 @@ class App:
     ) -> None:
         self.settings = settings
         self.ending = ending or Ending()
-        self.waiting = Waiting(self.ending)
+        self.waiting = WaitingRequests(self.ending)
         engine = connect(settings.database)
         announced: Callable[[int], None] = self.waiting.notify
         if isinstance(engine, GroupedSqlite):
             announced = engine.once_durable(announced)
-        self.store = Store(engine, announced, plans.limits_of(settings))
+        self.store = Store(engine, announced, plans.limits_of(settings), settings.sender, send_notice)
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
         kept = recorder if settings.request_log_days else None
@@ -121,10 +124,13 @@ class App:
             waiting=self.waiting,
             run_apart=self.run_apart,
         )
-        note_use = self.housekeeping.sessions_used.note
-        console = Console(self.store, CATALOGUES, self.log.report, self.throttle, self.run_apart, note_use)
-        pages = {**PAGES, "": root, "console": console.answer}
-        self.site = site.Site(pages, self.limiter, self.log.request, self.log.report)
+        notes = Notes(self.housekeeping.sessions_used.note, self.housekeeping.links_asked.note)
+        console = Console(self.store, CATALOGUES, self.log.report, self.throttle, self.run_apart, notes)
+        clients = ClientPages(
+            self.store, self.limiter, self.log.report, self.run_apart, self.housekeeping.links_opened.note
+        )
+        pages = {**PAGES, "": root, "console": console.answer, CLIENT[1:]: clients.answer}
+        self.site = site.PublicSite(pages, self.limiter, self.log.request, self.log.report)
 
     def take(self, watcher: Any) -> None:
         """Take a request from the HTTP server, in one of its threads; an error would be lost there."""
@@ -140,7 +146,9 @@ class App:
             if is_api:
                 environ["PATH_INFO"] = path[len(BASE_PATH) :]
             request = Request(environ, self.settings)
-            answer, is_quick = (self.answer, is_read(request)) if is_api else (self.show, not path.startswith(CONSOLE))
+            answer, is_quick = (
+                (self.answer, is_read(request)) if is_api else (self.show, not path.startswith((CONSOLE, CLIENT)))
+            )
             writes = is_api and request.method in WRITING and not ROUTES.is_batch(request.path)
             self.gate.admit(Exchange(request, client, scope.client, answer, is_quick=is_quick, writes=writes))
         except BaseException as error:  # noqa: BLE001
@@ -186,11 +194,15 @@ def create_metrics(
     """Return the metrics page of all processes, and the function that updates the slot of this one."""
     if metrics is None or slot is None:
         return None, None
-    from retainer.server.monitoring.metrics import MetricsPage, Storage, noting  # noqa: PLC0415  # loaded only with metrics
+    from retainer.events.sender import schedule as deliveries  # noqa: PLC0415  # all are loaded only with metrics
+    from retainer.jobs import loop as jobs  # noqa: PLC0415
+    from retainer.server.monitoring.metrics import MetricsPage, Storage, noting  # noqa: PLC0415
+    from retainer.sites.monitor import schedule as checks  # noqa: PLC0415
 
     engine = app.store.engine
     storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
-    page = MetricsPage(metrics, app.store, storage, has_valkey=bool(app.settings.valkey_url))
+    lateness = {"monitor": checks.lateness, "webhook": deliveries.lateness, "job": jobs.lateness}
+    page = MetricsPage(metrics, app.store, storage, lateness, has_valkey=bool(app.settings.valkey_url))
     return page, noting(slot, app.gate.turns, engine, app.limiter, app.throttle, app.log)
 
 
@@ -206,4 +218,4 @@ def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failur
 
 def is_read(request: Request) -> bool:
     """Return whether a request to the API reads records as JSON: then it waits for nothing but the database."""
-    return request.method in QUICK_METHODS and request.header("ACCEPT") in QUICK_FORMS
+    return request.method in QUICK_METHODS and request.environ.get("HTTP_ACCEPT") in QUICK_FORMS

@@ -11,6 +11,8 @@ MAX_PAUSE = 30
 
 Report = Callable[[str, BaseException], None]
 """Logs an error: what was done, and the error."""
+Progress = Callable[[str, int, int], None]
+"""Called with a step of long work, how much of it is done, and its total, which is 0 if unknown."""
 
 
 class Chore:

@@ -5,6 +5,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
+MAX_CHARGED = 1024
+"""Subjects of which it is remembered what they have used; of more, the half that has used least is forgotten."""
+
 
 class Waiter:
     """A thread that waits, until the lock is released: with a permission, or because it must give up."""
@@ -20,7 +23,9 @@ class Waiter:
 class FairSemaphore:
     """`count` permissions that subjects share: each may hold `share` of them.
 
-    The next free one goes to the subject that holds least; of several, to the one that has waited longest for its turn.
+    The next free one goes to the subject that holds least; of several, to the one that was charged least while others
+    waited; of several, to the one that has waited longest for its turn. A newcomer counts as charged as much as the
+    subject that was served last, so that time without requests earns no credit (start-time fair queueing).
     A subject is an account; before sign-in, a network. At most `max_waiting` wait, those of a subject in order of
     arrival. If there are more, the newest one of the subject with most gives up. Threads wait, or objects; `give_up` is
     called with those that have to.
@@ -32,8 +37,10 @@ class FairSemaphore:
         self.count, self.share, self.max_waiting, self._give_up = count, share, max_waiting, give_up
         self.free = count
         self.waiting = 0
-        self._held: dict[Hashable, int] = {}  # of those who hold one at least
-        self._queues: OrderedDict[Hashable, deque[Any]] = OrderedDict()  # of those who wait, the next subject first
+        self._held: dict[Hashable, int] = {}  # of subjects that hold at least one
+        self._queues: OrderedDict[Hashable, deque[Any]] = OrderedDict()  # of subjects that wait, the next one first
+        self._used: dict[Hashable, float] = {}
+        self._served = 0.0  # what the one that was served last had used
         self._lock = threading.Lock()
 
     def has_other(self, than: Hashable) -> bool:
@@ -41,7 +48,7 @@ class FairSemaphore:
             return any(subject != than for subject in self._queues)
 
     def enter(self, subject: Hashable, waiter: Any) -> bool:
-        """Take a permission and return True; or let an object wait, or tell it to give up."""
+        """Take a permission and return True; or let an object wait, or make it give up."""
         with self._lock:
             if self._take(subject):
                 return True
@@ -73,6 +80,14 @@ class FairSemaphore:
             self.free -= 1
             self._held[subject] = self._held.get(subject, 0) + 1
 
+    def charge(self, subject: Hashable, cost: float) -> None:
+        """Note what a permission has cost its subject, before it is given back."""
+        with self._lock:
+            self._used[subject] = max(self._used.get(subject, 0.0), self._served) + cost
+            if len(self._used) > MAX_CHARGED:
+                self._served = max(self._served, sorted(self._used.values())[MAX_CHARGED // 2])
+                self._used = {each: used for each, used in self._used.items() if used > self._served}
+
     def release(self, subject: Hashable) -> Any:
         """Give a permission back, to the next subject that waits; return the object that has it now, if any."""
         with self._lock:
@@ -81,6 +96,8 @@ class FairSemaphore:
                 self._held[subject] = held - 1
             self.free += 1
             following = self._next() if self.waiting and self.free > 0 else None
+            if not self.waiting and following is None:
+                self._used.clear()
         if isinstance(following, Waiter):
             following.is_granted = True
             following.decided.release()
@@ -98,21 +115,25 @@ class FairSemaphore:
 
     def _take(self, subject: Hashable) -> bool:
         held = self._held.get(subject, 0)
-        is_free = self.free > 0 and held < self.share  # those who wait have their shares
+        is_free = self.free > 0 and held < self.share  # all who wait already hold their share, so nobody is overtaken
         if is_free:
             self.free -= 1
             self._held[subject] = held + 1
+            self._served = max(self._served, self._used.get(subject, 0.0))
         return is_free
 
     def _next(self) -> Any:
-        """Give a permission to the first waiting subject that holds the least, unless it already has its share."""
-        subject = min(self._queues, key=lambda subject: self._held.get(subject, 0))
+        """Give a permission to the first waiting subject that has the least, unless it already has its share."""
+        subject = min(self._queues, key=self._standing)
         if not self._take(subject):
             return None
         self._queues.move_to_end(subject)
         following = self._queues[subject].popleft()
         self._note_removal(subject)
         return following
+
+    def _standing(self, subject: Hashable) -> tuple[int, float]:
+        return self._held.get(subject, 0), max(self._used.get(subject, 0.0), self._served)
 
     def _make_room(self, subject: Hashable, waiter: Any) -> Any:
         """Return who gives up: the newest of the subject with most, or the waiter if that would be this one."""

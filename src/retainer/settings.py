@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
 
@@ -65,6 +65,15 @@ def _valkey_url(text: str) -> str:
     return text
 
 
+def _mail_url(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in {"smtp", "smtps"} or not url.hostname or url.port == 0 or url.path.strip("/") or url.fragment:
+        raise ValueError
+    if url.query and (url.scheme, url.query) != ("smtp", "tls=none"):
+        raise ValueError
+    return text
+
+
 def host_and_port(text: str) -> tuple[str, int]:
     """Return the host and the port of an address. Raises ValueError if it has none."""
     url = urlsplit(f"//{text}")
@@ -90,6 +99,7 @@ def _whole(first: int, last: int) -> SettingForm:
 
 NUMBERS = re.compile(r"\s*\d{1,7}\s*(,\s*[a-z]+=\d{1,7}\s*)*", re.ASCII)
 LINE = re.compile(r"[^\0-\x1f\x7f]{,191}")
+MAILBOX_FORM = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,120}", re.ASCII)
 ABOVE_ZERO = re.compile(r"(?!0+(\.0+)?$)\d{1,4}(\.\d{1,4})?", re.ASCII)
 
 
@@ -116,6 +126,11 @@ BY_PLAN = _matching(
     NUMBERS.fullmatch,
     lambda text: tuple(part.strip() for part in text.split(",")),
 )
+MAIL = SettingForm(
+    "smtp://[user:password@]host[:port] with STARTTLS, smtps:// with TLS from the start, or smtp://host?tls=none",
+    _mail_url,
+)
+MAILBOX = _matching("an address like invoices@agency.example", MAILBOX_FORM.fullmatch)
 ADDRESS = SettingForm("an address like https://agency.example", read_base_url)
 DATABASE = SettingForm("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
 VALKEY = SettingForm("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
@@ -168,7 +183,18 @@ class Settings:
         ("20000",), "Maximum size in KB of all logos that an account's documents print.", BY_PLAN
     )
     max_file_mb: tuple[str, ...] = _setting(("2000",), "Maximum size in MB of all files of an account.", BY_PLAN)
+    max_messages: tuple[str, ...] = _setting(
+        ("1000",), "Maximum number of messages that an account sends by mail in a day, in UTC.", BY_PLAN
+    )
     webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", YES_OR_NO)  # noqa: FBT003
+    smtp_url: str = _setting(
+        "", "The mail server that sends invoices and other mail; without one, no mail is sent.", MAIL, secret=True
+    )
+    mail_from: str = _setting(
+        "",
+        "The address that mail comes from; by default the user of RETAINER_SMTP_URL, if that is an address.",
+        MAILBOX,
+    )
     backup_dir: Path | None = _setting(
         None,
         "The folder for scheduled backups of the embedded database; by default there are none.",
@@ -190,6 +216,16 @@ class Settings:
     @property
     def api_url(self) -> str:
         return self.base_url and f"{self.base_url}{BASE_PATH}"
+
+    @property
+    def sender(self) -> str:
+        """The address that mail comes from; empty if no mail is sent. Raises SettingsError for a server without one."""
+        user = unquote(urlsplit(self.smtp_url).username or "")
+        if not self.smtp_url or self.mail_from:
+            return self.smtp_url and self.mail_from
+        if not MAILBOX_FORM.fullmatch(user):
+            raise SettingsError("RETAINER_SMTP_URL needs RETAINER_MAIL_FROM: the address that mail comes from.")
+        return user
 
     @property
     def database(self) -> str:

@@ -1,11 +1,13 @@
 """What operations answer with: one record or another value, a list with or without sums, a feed, or nothing."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from types import NoneType
 from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
+from retainer.errors import as_text
 from retainer.kernel import etag, paging
 from retainer.kernel.http import Request, Response
 from retainer.kernel.selection import Included, Selectable, Selection
@@ -15,7 +17,7 @@ from retainer.values.records import Record
 T = TypeVar("T")
 M = TypeVar("M")
 CONTENT = ("content-type", "application/json; charset=utf-8")
-encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder(enc_hook=as_text).encode
 
 
 class Created(NamedTuple):
@@ -31,7 +33,7 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
     meta: M
 
 
-class Selected(NamedTuple):
+class SelectedRecord(NamedTuple):
     """A record, and what a response shows of it and of related records."""
 
     record: Record
@@ -47,6 +49,11 @@ class Answer:
     """The type of the result, as its function declares it."""
     model: Any = None
     """The type of its record or value, or of those that it lists."""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether it is a single record."""
+        return False
 
     @property
     def reads(self) -> type[Record] | None:
@@ -93,13 +100,13 @@ class One(Answer):
 
     _: KW_ONLY
     meta: Any = None
-    """The type of more information beside it."""
+    """The type of the information under `meta`."""
     is_read: bool
     creates: bool
     location: str | None
     """The path of new records, if it is not that of the request."""
 
-    @property
+    @cached_property
     def is_record(self) -> bool:
         return isinstance(self.model, type) and issubclass(self.model, Record)
 
@@ -109,7 +116,7 @@ class One(Answer):
 
     def select(self, tx: Tx, result: Any, selectable: Selectable, selection: Selection) -> object:
         included = selectable.load(tx, [result], selection)
-        return Selected(result, selectable.limit(result, selection), included)
+        return SelectedRecord(result, selectable.limit(result, selection), included)
 
     def respond(self, result: Any, request: Request, /) -> Response:
         is_new = self.creates or isinstance(result, Created)
@@ -117,7 +124,7 @@ class One(Answer):
         headers, record, shown, more, included = [CONTENT], result, result, b"", b""
         if self.meta is not None:
             record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)
-        elif isinstance(result, Selected):
+        elif isinstance(result, SelectedRecord):
             record, shown = result.record, result.data
             included = b"" if result.included is None else b',"included":%b' % encode(result.included)
         data = encode(shown) + included
@@ -133,7 +140,7 @@ class One(Answer):
         return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, more))
 
 
-LISTS: dict[Any, type[Answer]] = {paging.Paged: List, paging.Summed: SummedList, paging.FeedPage: Feed}
+LISTS: dict[Any, type[Answer]] = {paging.Paged: List, paging.SummedPage: SummedList, paging.FeedPage: Feed}
 
 
 def answer_of(hint: Any, *, is_read: bool, creates: bool, location: str | None) -> Answer:

@@ -110,7 +110,7 @@ Performer = Callable[[Batch], list[BatchResult]]
 def read_batch(sent: RequestBody, is_batch: Callable[[str], bool]) -> Batch:
     """Return the batch of a body. Raises `validation_failed` with all errors.
 
-    `is_batch` tells whether a path, however it is written, is that of batches.
+    `is_batch` returns whether a path, however it is written, is that of batches.
     """
     errors = BodyErrors()
     batch: Batch = sent.new(errors)
@@ -139,7 +139,7 @@ def perform_apart(
     for position, operation in enumerate(batch.operations):
         own_key = None if operation.method == "GET" else key
         request = request_of(outer, operation, request_id=new_request_id(), idempotency_key=own_key)
-        request.part = f" {position}"
+        request.idempotency_suffix = f" {position}"
         if time.monotonic() > end:
             response = refuse(Refusal("unavailable", NOT_RUN.format(f"ran for {RUN_SECONDS} seconds")), request)
         elif room < 0:
@@ -159,7 +159,7 @@ def path_of(operation: BatchOperation) -> str:
 def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> Refusal:
     message = f"Operation {position} ({operation.method} {operation.path}) was refused, so nothing was written. "
     members = {**refusal.members, "operation": position}
-    return Refusal(refusal.code, message + refusal.message, headers=refusal.headers, **members)
+    return Refusal(refusal.code, message + refusal.message, headers=refusal.headers, calls=refusal.calls, **members)
 
 
 def request_of(

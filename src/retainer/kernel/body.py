@@ -1,7 +1,9 @@
 """Bodies of POST, PUT and PATCH, read as records."""
 
 import re
-from typing import Annotated, Any, Generic, Self, TypeVar
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any, BinaryIO, Generic, Self, TypeVar, get_type_hints
 
 import msgspec
 
@@ -47,9 +49,13 @@ class RequestBody:
         """Return the body that a form with a file describes; the file has its name, unless a field has another."""
         try:
             pairs, files = uploads.read_form(request)
+            refuse_repeated(name for name, _ in pairs)
+            refuse_texts({name for name, _ in pairs}, model)
         except Refusal as refusal:
             return cls({}, model, "Create", refusal)
-        fields: dict[str, object] = {name: int(text) if WHOLE.fullmatch(text) else text for name, text in pairs}
+        fields: dict[str, object] = {
+            name: int(text) if name.endswith("_id") and WHOLE.fullmatch(text) else text for name, text in pairs
+        }
         for name, file in files.items():
             fields = {"name": file.name, **fields, name: file.stream}
         return cls(fields, model, "Create")
@@ -66,6 +72,19 @@ class RequestBody:
             raise self.refusal
         errors.sent = frozenset(self.fields)
         errors.note_unreadable(self.errors)
+
+
+def refuse_repeated(names: Iterable[str]) -> None:
+    """Raise `bad_request` for a field that a form has several times, as JSON is refused."""
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise Refusal("bad_request", f"The form has {repeated[0][:100]} more than once. Send it once.")
+
+
+def refuse_texts(names: Iterable[str], model: type[msgspec.Struct]) -> None:
+    """Raise `bad_request` for a file that a form sends as text: some texts would pass for Base64."""
+    hints = get_type_hints(model)
+    if texts := [name for name in names if hints.get(name) is BinaryIO]:
+        raise Refusal("bad_request", f"The form has {texts[0]} as text. Send it as a file, with a file name.")
 
 
 class Patch(Generic[R]):

@@ -39,7 +39,7 @@ def list_id(path: str, filters: msgspec.Struct) -> str:
     return f"{crc32(path.encode() + msgspec.json.encode(filters)):08x}"
 
 
-class Key(NamedTuple):
+class SortKey(NamedTuple):
     """A sort key of a list. Null is last in both directions."""
 
     column: ColumnElement[object]
@@ -48,12 +48,12 @@ class Key(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def keys_of(records: RowMapper, sort: Sort) -> list[Key]:
+def keys_of(records: RowMapper, sort: Sort) -> list[SortKey]:
     """Return the keys of an order, up to the id, which decides between records that are equal otherwise."""
     parts = (*sort, "-id" if sort[-1].startswith("-") else "id")
     names = [part.removeprefix("-") for part in parts]
     return [
-        Key(column := records.order(name), part.startswith("-"), getattr(column, "nullable", True))
+        SortKey(column := records.order(name), part.startswith("-"), getattr(column, "nullable", True))
         for name, part in zip(names[: names.index("id") + 1], parts, strict=False)
     ]
 
@@ -65,13 +65,13 @@ def read_cursor(text: str) -> Cursor:
         raise ValueError(UNREADABLE) from None
 
 
-def check_cursor(cursor: Cursor, keys: Sequence[Key]) -> None:
+def check_cursor(cursor: Cursor, keys: Sequence[SortKey]) -> None:
     """Raise `validation_failed` unless the cursor has a value for each key, of its type: databases refuse others."""
     if len(cursor.values) != len(keys) or not all(map(_is_of, cursor.values, keys)):
         raise invalid({"cursor": [UNREADABLE]})
 
 
-def _is_of(value: int | str | None, key: Key) -> bool:
+def _is_of(value: int | str | None, key: SortKey) -> bool:
     kind = key.column.type
     if value is None or isinstance(value, int):
         return key.is_nullable if value is None else kind.python_type is int
@@ -82,7 +82,7 @@ def _is_of(value: int | str | None, key: Key) -> bool:
         return False
 
 
-def follows(keys: Sequence[Key], nulls: Sequence[bool]) -> ColumnElement[bool]:
+def follows(keys: Sequence[SortKey], nulls: Sequence[bool]) -> ColumnElement[bool]:
     """Return the condition of the records after a cursor.
 
     Keys of one direction that cannot be null are compared as a row, which an index of them answers directly.

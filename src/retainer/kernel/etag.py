@@ -15,8 +15,8 @@ from retainer.errors import FieldErrors, Refusal
 from retainer.values.records import Record
 
 NOT_HONOURED = {
-    "If-Match": "Is for writes to one record: PUT, PATCH, DELETE, and POST below its path. Leave it out.",
-    "If-None-Match": "Is for reading one record, and for PUT by external id. Leave it out.",
+    "If-Match": "Works only on requests that change one record. Leave it out.",
+    "If-None-Match": "Works only on reading one record, and on PUT by external id. Leave it out.",
     "If-Modified-Since": "Is not supported: send the ETag of the record in If-None-Match.",
     "If-Unmodified-Since": "Is not supported: send the ETag of the record in If-Match.",
 }

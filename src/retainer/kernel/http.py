@@ -13,7 +13,8 @@ from wsgiref.types import WSGIEnvironment
 import msgspec
 
 from retainer.errors import Refusal
-from retainer.kernel.waiting import Place
+from retainer.kernel.downloads import Download
+from retainer.kernel.waiting import WaitingPlace
 from retainer.settings import BASE_PATH, Settings
 
 Address = IPv4Address | IPv6Address
@@ -50,6 +51,12 @@ class Response(msgspec.Struct):
     status: int
     headers: list[tuple[str, str]]
     body: bytes = b""
+    download: Download | None = None
+    """The body instead, if it is too large for memory."""
+
+    @property
+    def size(self) -> int:
+        return len(self.body) if self.download is None else self.download.size
 
 
 class Request:
@@ -59,29 +66,28 @@ class Request:
     may wait for what it asks for.
     """
 
-    __slots__ = (
-        *("account_id", "began", "body", "environ", "has_body", "id", "is_counted", "is_provisional", "log"),
-        *("method", "opened", "part", "path", "place", "query", "record", "refusal", "settings", "shown_address"),
-        "upload",
-    )
+    body = b""
+    upload: tuple[BinaryIO, int] | None = None
+    """A body that is too large for memory: the file on disk that has it, and its size."""
+    opened: tuple[IO[bytes], ...] = ()
+    """The files of the request, which are closed with its response."""
+    refusal: Exception | None = None
+    account_id: int | None = None
+    place: WaitingPlace | None = None
+    is_counted = False
+    """Whether the rate limit has counted it, if it is answered more than once."""
+    is_provisional = False
+    """Whether its response is not sent yet, so that `log` is to be called when it is."""
+    log: Callable[[], None] | None = None
+    idempotency_suffix = ""
+    """Added to the Idempotency-Key of an operation of a batch, so that it never meets one of a caller."""
+    record = ""
+    """The path by id of the record that an external id in `path` has named."""
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
         self.began = time.perf_counter_ns()
         self.environ = environ
         self.settings = settings
-        self.body = b""
-        self.upload: tuple[BinaryIO, int] | None = None
-        """A body that is too large for memory: the file on disk that has it, and its size."""
-        self.opened: list[IO[bytes]] = []
-        """The files of the request, which are closed with its response."""
-        self.refusal: Exception | None = None
-        self.account_id: int | None = None
-        self.place: Place | None = None
-        self.is_counted = False
-        """Whether the rate limit has counted it, if it is answered more than once."""
-        self.is_provisional = False
-        """Whether its response is not sent yet, so that `log` is to be called when it is."""
-        self.log: Callable[[], None] | None = None
         self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
@@ -90,10 +96,6 @@ class Request:
         if settings.trusted_proxies:
             client = self.client
             self.shown_address = None if client is None else str(client)
-        self.part = ""
-        """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
-        self.record = ""
-        """The path by id of the record that an external id in `path` has named."""
         self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
         if not self.id or not SENT_ID.fullmatch(self.id):
             self.id = new_request_id()
@@ -118,7 +120,7 @@ class Request:
     def _check_coding(self, sent: str) -> None:
         """Raise a refusal unless the body comes in plain chunks (RFC 9112, 6.1 and 6.3).
 
-        A proxy in front may have read chunks within chunks as another request. Of a length beside chunks, the HTTP
+        A proxy in front may have read chunks within chunks as another request. With a length and chunks, the HTTP
         server takes the chunks, drops the length and closes the connection after the response.
         """
         codings = [coding for each in sent.split(",") if (coding := each.strip().lower())]
@@ -127,6 +129,11 @@ class Request:
         if codings != [CHUNKED]:
             message = "Bodies have no transfer coding but chunked. Send Transfer-Encoding: chunked, or Content-Length."
             raise Refusal("unsupported_transfer_coding", message, headers=CLOSING)
+
+    def check_plain(self) -> None:
+        """Raise `unsupported_media_type` for a form that is compressed, because nothing here unpacks it."""
+        if self.header("CONTENT_ENCODING") not in {None, "identity"}:
+            raise Refusal("unsupported_media_type", "Send the form without Content-Encoding.")
 
     @property
     def client(self) -> Address | None:

@@ -34,7 +34,7 @@ STORE = insert(idempotency_keys).values(
 )
 
 
-class Running:
+class KeysInUse:
     """The Idempotency-Keys that an application is using now; between processes, the transaction decides."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Running:
 class Attempt:
     """A request with an Idempotency-Key; while its block runs, other requests with the key get 409."""
 
-    running: Running
+    running: KeysInUse
     key_id: int
     value: str
     fingerprint: str
@@ -112,7 +112,7 @@ def _plain(value: object) -> object:
     return hashlib.file_digest(value, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes, running: Running) -> Attempt | None:
+def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes, running: KeysInUse) -> Attempt | None:
     """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
     Bodies with the same meaning count as the same; a body that is not JSON is compared byte by byte.
@@ -123,4 +123,4 @@ def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes,
     meant = body if isinstance(body, bytes) else meaning({name: _plain(value) for name, value in body.items()})
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
-    return Attempt(running, key_id, value + request.part, digest.hexdigest())
+    return Attempt(running, key_id, value + request.idempotency_suffix, digest.hexdigest())

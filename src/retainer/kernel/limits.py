@@ -70,7 +70,7 @@ class SlidingWindow:
                 hits.append(now)
             elif amount and excess <= 0:
                 hits.extend([now] * amount)
-            elif amount:  # until so many of the oldest have left the window; more than the limit never has room
+            elif amount:  # until enough of the oldest have left the window; more than the limit never has room
                 since = hits[min(excess, len(hits)) - 1] if hits else now
                 wait = max(1, math.ceil(since + WINDOW_SECONDS - now))
             left = hits[-1] + WINDOW_SECONDS - now if hits else 0

@@ -10,7 +10,17 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.errors import invalid
-from retainer.kernel.cursors import MISPLACED, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
+from retainer.kernel.cursors import (
+    MISPLACED,
+    Cursor,
+    Sort,
+    SortKey,
+    check_cursor,
+    follows,
+    keys_of,
+    list_id,
+    read_cursor,
+)
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, FilterShapes, Readers, conditions, others_of, parameters, shapes_of
 from retainer.kernel.selection import Included
@@ -111,7 +121,7 @@ class SummedMeta(PageMeta, Generic[S]):
     totals: list[S] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Summed(Paged[T], Generic[T, S]):
+class SummedPage(Paged[T], Generic[T, S]):
     """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
 
 
@@ -167,7 +177,7 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     """Return a page of the records `within` a parent that match the filters, with the total.
 
     Each row has the total, so that one statement reads both; behind the end of the list, it is read by itself. A page
-    after a cursor reads one record more, which tells whether there is a next page. Raises `validation_failed` for a
+    after a cursor reads one record more, to know whether there is a next page. Raises `validation_failed` for a
     cursor of another list.
     """
     filter_shapes, values = shapes_of(filters, tx.actor.user_id)
@@ -245,7 +255,7 @@ def _rows(shape: ListShape, size: int, form: Form, nulls: tuple[bool, ...] = ())
     """
     table, records = shape.table, row_mapper(shape.table, shape.model)
     indexed = keys_of(records, shape.sort)
-    computed = [Key(func.coalesce(key.column, null()), *key[1:]) for key in indexed]
+    computed = [SortKey(func.coalesce(key.column, null()), *key[1:]) for key in indexed]
     wheres = {name: parameter.where for name, parameter in parameters(shape.filter_type).items()}
     is_small = any(wheres[name].is_small and filter_shape is not False for name, filter_shape in shape.filters)
     keys = computed if is_small else indexed  # if few records match, an index in this order would scan all rows
@@ -260,7 +270,7 @@ def _rows(shape: ListShape, size: int, form: Form, nulls: tuple[bool, ...] = ())
     return rows.where(*limits).order_by(*_order(keys)).suffix_with(text(f"LIMIT {size}"))
 
 
-def _order(keys: list[Key]) -> Iterator[ColumnElement[object]]:
+def _order(keys: list[SortKey]) -> Iterator[ColumnElement[object]]:
     for key in keys:
         ordered = key.column.desc() if key.is_descending else key.column.asc()
         yield ordered.nulls_last() if key.is_nullable else ordered

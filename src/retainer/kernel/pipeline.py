@@ -1,6 +1,5 @@
 """The stages of a request in order; each status is decided here."""
 
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -17,9 +16,10 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
 from retainer.kernel.paging import FeedPage
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Call, Operation
+from retainer.kernel.resource import Bound, Call, Operation
 from retainer.kernel.routes import Routes
-from retainer.kernel.waiting import Waiting, preferred_seconds
+from retainer.kernel.waiting import WaitingRequests, preferred_seconds
+from retainer.store import retries
 from retainer.store.engines.base import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 
@@ -30,12 +30,6 @@ COMMON_HEADERS = [
 ]
 NO_ATTEMPT = nullcontext()
 DOCS_OF_ERRORS = "/docs/errors"
-RETRIES = 3
-"""Number of retries of a write that the database rolled back because of a conflict."""
-RETRY_SECONDS = 5
-"""Time limit for retries, the last one excluded."""
-
-
 LogRequest = Callable[[Request, Response, Caller | None, Operation | None, Refusal | None], None]
 Report = Callable[[Request, Exception], None]
 """Logs an internal error of a request."""
@@ -53,9 +47,9 @@ class Pipeline:
     authenticate: Callable[[Request, Store], Caller]
     admit: Callable[[Caller], None]
     note_key_use: Callable[[int, int, str | None], None]
-    waiting: Waiting
+    waiting: WaitingRequests
     run_apart: RunApart
-    running: idempotency.Running = field(default_factory=idempotency.Running)
+    running: idempotency.KeysInUse = field(default_factory=idempotency.KeysInUse)
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
@@ -74,8 +68,9 @@ class Pipeline:
             if request.method == "OPTIONS":
                 response = Response(204, [("allow", methods.allow)])
             else:
-                operation = methods.get(request.method)  # 405
-                call = prepare(request, caller, allowance, operation, ids)  # 403 missing scope, 422 query
+                bound = methods.get(request.method)  # 405
+                operation = bound.operation
+                call = prepare(request, caller, allowance, bound, ids)  # 403 missing scope, 422 query
                 response = self.perform(call)
                 allowance = call.allowance
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
@@ -93,7 +88,7 @@ class Pipeline:
 
     def perform(self, call: Call) -> Response:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
-        request, operation = call.request, call.operation
+        request, operation = call.request, call.bound.operation
         if not operation.writes:
             return self.follow(call) if isinstance(operation.answer, Feed) else self.read(call)
         call.read(request.body)
@@ -123,7 +118,7 @@ class Pipeline:
         if attempt:
             self.write(call, attempt.take)
         performer = partial(batches.perform_apart, call.request, self.answer, refuse)
-        response = call.operation.answer.respond(call.operation.handler(batch, performer), call.request)
+        response = call.bound.operation.answer.respond(call.bound.operation.handler(batch, performer), call.request)
         call.allowance = self.hit(call.caller, 0)
         return response
 
@@ -137,7 +132,7 @@ class Pipeline:
         for position, each in enumerate(batch.operations if stored else ()):
             request = batches.request_of(call.request, each, request_id=call.request.id)
             try:
-                call.caller.require_scope(self.routes.find(request)[0].get(request.method).scope)
+                call.caller.require_scope(self.routes.find(request)[0].get(request.method).operation.scope)
             except Refusal as refusal:
                 raise batches.of_operation(refusal, position, each) from refusal
         return stored
@@ -158,11 +153,12 @@ class Pipeline:
 
     def read(self, call: Call) -> Response:
         """Run a reading operation; a form other than JSON is finished after the transaction."""
-        operation, request = call.operation, call.request
+        operation, request = call.bound.operation, call.request
         chosen = call.form
         with self.store.begin(call.caller, write=False) as tx:
             if chosen is None:
-                refuse_parameters_of_files(call)
+                if request.query:
+                    refuse_parameters_of_files(call)
                 result = select(tx, call) if call.selection else operation.call(tx, call)
                 return operation.answer.respond(result, request)
             tx.snapshot()  # more than the record is read
@@ -171,7 +167,7 @@ class Pipeline:
         if etag.matches(request.header("IF_NONE_MATCH"), prepared.tag):
             return Response(304, [("etag", prepared.tag)])
         file = prepared.finish(call.caller.account_id, self.run_apart)
-        return Response(200, [*file.headers(chosen.media_type), ("etag", prepared.tag)], file.content)
+        return Response(200, [*file.headers(chosen.media_type), ("etag", prepared.tag)], file.content, file.download)
 
     def follow(self, call: Call) -> Response:
         """Run an operation that lists what is new. If there is nothing, the request waits if its client prefers that.
@@ -184,81 +180,79 @@ class Pipeline:
                 call.caller.account_id, seconds
             )  # before it looks, so that it misses nothing
         with self.store.begin(call.caller, write=False) as tx:
-            result = cast("FeedPage[object]", call.operation.call(tx, call))
-        response = call.operation.answer.respond(result, request)
+            result = cast("FeedPage[object]", call.bound.operation.call(tx, call))
+        response = call.bound.operation.answer.respond(result, request)
         if request.place is not None:
             request.place.is_waiting = request.is_provisional = not result.data
             response.headers.append(("preference-applied", f"wait={request.place.seconds}"))
         return response
 
+    def write(self, call: Call, work: Callable[[Tx], Response]) -> Response:
+        """Do the work of a writing operation in one transaction; again if a conflict has undone it."""
+
+        def prepare(conflict: TransientConflict) -> Caller:
+            if isinstance(conflict, ActorChanged):
+                call.caller = self.caller_now(call)
+            call.read(call.request.body)  # rules may have changed the fields
+            return call.caller
+
+        def named(tx: Tx) -> Response:
+            tx.request_id = call.request.id
+            return work(tx)
+
+        return retries.write(self.store, call.caller, named, seconds=call.seconds, prepare=prepare)
+
     def caller_now(self, call: Call) -> Caller:
         """Return the current caller of a write that had to wait. Raises if the caller may not write any more."""
         caller = self.authenticate(call.request, self.store)
         self.admit(caller)
-        caller.require_scope(call.operation.scope)
+        caller.require_scope(call.bound.operation.scope)
         return caller
 
-    def write(self, call: Call, work: Callable[[Tx], Response]) -> Response:
-        """Do the work of a writing operation in one transaction; again if a conflict has undone it."""
-        began = time.monotonic()
-        for turn in range(RETRIES):
-            try:
-                return self.write_once(call, work, may_repeat=turn == 0)
-            except ActorChanged:
-                call.caller = self.caller_now(call)
-            except TransientConflict:
-                if time.monotonic() - began > RETRY_SECONDS:
-                    raise
-            call.read(call.request.body)  # rules may have changed the fields
-        return self.write_once(call, work, may_repeat=False)
 
-    def write_once(self, call: Call, work: Callable[[Tx], Response], *, may_repeat: bool) -> Response:
-        with self.store.begin(call.caller, write=True, may_repeat=may_repeat, seconds=call.seconds) as tx:
-            tx.request_id = call.request.id
-            return work(tx)
-
-
-def prepare(request: Request, caller: Caller, allowance: Allowance, operation: Operation, ids: dict[str, str]) -> Call:
+def prepare(request: Request, caller: Caller, allowance: Allowance, bound: Bound, ids: dict[str, str]) -> Call:
     """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
+    operation, selectable = bound.operation, bound.selectable
     caller.require_scope(operation.scope)
-    query, page, selection = operation.read_query(request)
+    query, page, selection = bound.read_query(request)
     environ = request.environ
     if not environ.keys().isdisjoint(etag.HEADERS):
         etag.check_honoured(environ, operation.preconditions, writes=operation.writes)
     accept = environ.get("HTTP_ACCEPT")
-    form = representations.negotiate(operation.representations, operation.elsewhere, accept) if accept else None
-    if selection and operation.selectable:
+    form = representations.negotiate(operation.representations, bound.media_types_of_others, accept) if accept else None
+    if selection and selectable:
         for name in selection.include:
-            if name in operation.selectable.relations:
-                caller.require_scope(operation.selectable.relations[name][1].scope, f"include={name}")
-    return Call(request, caller, allowance, operation, ids, (query, page), form, selection)
+            if name in selectable.relations:
+                caller.require_scope(selectable.relations[name][1].scope, f"include={name}")
+    return Call(request, caller, allowance, bound, ids, (query, page), form, selection)
 
 
 def select(tx: Tx, call: Call) -> object:
     tx.snapshot()
-    result, selectable, selection = call.operation.call(tx, call), call.operation.selectable, call.selection
+    operation, selectable, selection = call.bound.operation, call.bound.selectable, call.selection
+    result = operation.call(tx, call)
     if selectable is None or selection is None:
         return result
-    return call.operation.answer.select(tx, result, selectable, selection)
+    return operation.answer.select(tx, result, selectable, selection)
 
 
 def run(tx: Tx, call: Call) -> Response:
-    result = call.operation.call(tx, call)
+    result = call.bound.operation.call(tx, call)
     tx.raise_errors()
-    return call.operation.answer.respond(result, call.request)
+    return call.bound.operation.answer.respond(result, call.request)
 
 
 def refuse_parameters_of_files(call: Call) -> None:
     """Raise `validation_failed` for parameters that only other forms than JSON have."""
-    query, offered = call.query[0], " or ".join(form.media_type for form in call.operation.representations)
+    query, offered = call.query[0], " or ".join(form.media_type for form in call.bound.operation.representations)
     sent = [name for name in query.for_files if getattr(query, name) is not None]
     if sent:
         raise invalid({name: [f"Is only for other forms than JSON. Send Accept: {offered}."] for name in sent})
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:
-    members = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
-    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
+    members: dict[str, object] = {"message": "", "code": refusal.code, "request_id": request.id}
+    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.for_callers()}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
@@ -303,4 +297,4 @@ def add_headers(
     if request.has_body:  # the unread body makes the connection unusable
         headers.append(("connection", "close"))
     if response.status not in {204, 304}:
-        headers.append(("content-length", str(len(response.body))))
+        headers.append(("content-length", str(response.size)))

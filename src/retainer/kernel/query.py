@@ -30,6 +30,8 @@ class Query(msgspec.Struct, omit_defaults=True):
 
     for_files: ClassVar[tuple[str, ...]] = ()
     """The parameters that only other forms than JSON have."""
+    without: ClassVar[frozenset[str]] = frozenset()
+    """The parameters of the class above that these do not have."""
 
 
 class Filter(Query):
@@ -61,6 +63,8 @@ class Parameter(msgspec.Struct, frozen=True):
 def parameters(model: type[Query]) -> dict[str, Parameter]:
     hints, found = get_type_hints(model, include_extras=True), {}
     for field in msgspec.structs.fields(model):
+        if field.name in model.without:
+            continue
         bare, marks = unwrapped(hints[field.name])
         inner = next((part for part in get_args(bare) if part is not NoneType), bare)
         where = next((mark for mark in marks if isinstance(mark, Where)), None) or filters.default(field.name, inner)
@@ -114,7 +118,7 @@ def read_query(pairs: list[tuple[str, str]], model: type[Q], others: Readers) ->
                 values[name] = (*values.get(name, ()), *value) if isinstance(value, tuple) else value
             except ValueError as error:
                 values[name] = None
-                errors[name] = [str(error)]
+                errors.note(name, str(error))
             else:
                 if isinstance(value, tuple) and len(values[name]) > MAX_LIST:
                     errors[name] = [f"Must be at most {MAX_LIST} values; these are {len(values[name])}."]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from retainer.errors import Refusal
+from retainer.kernel.downloads import Download
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -20,7 +21,7 @@ UNPRINTABLE = re.compile(r"[^ !#-\[\]-~]|[%;]")
 """The characters that not every client reads in a quoted file name."""
 
 
-class File(NamedTuple):
+class RenderedFile(NamedTuple):
     """The content of a response that is a file, its name, and its policy if it was uploaded."""
 
     content: bytes
@@ -28,6 +29,8 @@ class File(NamedTuple):
     policy: str = ""
     is_shown: bool = True
     """Whether browsers show it; they save other files."""
+    download: Download | None = None
+    """The content instead, if it is too large for memory."""
 
     def headers(self, media_type: str) -> list[tuple[str, str]]:
         """Return the headers of its response; a name that is not ASCII is encoded, too (RFC 6266, 5)."""
@@ -62,14 +65,14 @@ def run_here(_: int, __: float, function: Callable[..., T], *arguments: object) 
     return function(*arguments)
 
 
-class Prepared(Protocol):
+class PreparedFile(Protocol):
     """What was read of a record in the transaction of its request."""
 
     @property
     def tag(self) -> str:
         """The entity tag of the file, of all that it is made from."""
 
-    def finish(self, account_id: int, run_apart: RunApart) -> File:
+    def finish(self, account_id: int, run_apart: RunApart) -> RenderedFile:
         """Return the file, after the transaction has ended: rendering holds no connection. Raises Refusal."""
 
 
@@ -78,7 +81,7 @@ class Representation(NamedTuple):
 
     media_type: str
     suffix: str
-    prepare: Callable[..., Prepared]
+    prepare: Callable[..., PreparedFile]
     """Of a `Tx`, a record, and the query."""
 
 

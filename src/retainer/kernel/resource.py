@@ -43,7 +43,7 @@ class Call(msgspec.Struct):
     request: Request
     caller: Caller
     allowance: Allowance
-    operation: "Operation"
+    bound: "Bound"
     ids: dict[str, str]
     query: tuple[Query, Page | None]
     form: Representation | None
@@ -58,10 +58,11 @@ class Call(msgspec.Struct):
 
     def read(self, body: bytes) -> None:
         """Read the body if the operation has one; once more for each retry."""
-        if self.operation.body and self.operation.resource.takes_files and uploads.is_upload(self.request):
-            self.sent = bodies.RequestBody.read_form(self.request, self.operation.body)
-        elif self.operation.body is not None:
-            self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
+        operation = self.bound.operation
+        if operation.body and operation.resource.takes_files and uploads.is_upload(self.request):
+            self.sent = bodies.RequestBody.read_form(self.request, operation.body)
+        elif operation.body is not None:
+            self.sent = bodies.RequestBody.read(self.request, body, operation.body, operation.use)
 
 
 BaseUrl = NewType("BaseUrl", str)
@@ -73,6 +74,9 @@ FollowedUrl = NewType("FollowedUrl", str)
 AllowedNetworks = NewType("AllowedNetworks", tuple[Network, ...])
 """The private networks to which the operator lets the server send."""
 
+PublicAddress = NewType("PublicAddress", str)
+"""The public address of the server that the operator has set, or an empty text."""
+
 ArgumentFactory = Callable[[Tx, Call], object]
 ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Tx: lambda tx, _: tx,
@@ -81,6 +85,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Page: lambda _, call: call.query[1],
     BaseUrl: lambda _, call: call.request.base_url,
     AllowedNetworks: lambda _, call: call.request.settings.monitor_allow,
+    PublicAddress: lambda _, call: call.request.settings.base_url,
     FollowedUrl: lambda _, call: (
         f"{call.request.base_url}{call.request.path}?{others_of(read_pairs(call.request), 'after')}"
     ),
@@ -129,33 +134,17 @@ class Operation:
         self.answer = answer_of(
             declared.answers, is_read=not self.writes, creates=self.created, location=resource.location
         )
-        self.selectable: Selectable | None = None
-        """What a request can select, if the operation reads records; `Routes` fills it in."""
-        self.elsewhere: list[str] = []
-        """The media types that only other operations offer; `Routes` fills them in."""
-        self.guarded: type[Record] | None = None
-        """The type of the record whose state If-Match names; `Routes` fills it in."""
+        self.paged = isinstance(self.answer, List)
         self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
         self._arguments = [self._argument(name, hint) for name, hint in declared.arguments.items()]
-        self.readers = page_readers(self.query, is_summed=isinstance(self.answer, SummedList)) if self.paged else {}
-        """The parsers of its parameters besides those of the query; `Routes` adds those of `selectable`."""
         verb, _, noun = declared.name.partition("_")
         words = ["replace" if method == "PUT" else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
 
     def __repr__(self) -> str:
         return f"{self.method} {self.path}"
-
-    def read_query(self, request: Request) -> tuple[Query, Page | None, Selection | None]:
-        """Return the query, the page of a list, and the selection. Raises `unknown_parameter`, `validation_failed`."""
-        if not self.paged and not request.query:
-            return self.query(), None, None
-        pairs = read_pairs(request)
-        query, found = read_query(pairs, self.query, self.readers)
-        page = take_page(request, query, pairs, found) if self.paged else None
-        return query, page, Selection(**found) if found else None
 
     @property
     def introduction(self) -> str:
@@ -165,10 +154,6 @@ class Operation:
         """
         module = (self.query if self.paged else self.handler).__module__
         return "" if module == __name__ else inspect.getdoc(sys.modules[module]) or self.resource.tag
-
-    @property
-    def paged(self) -> bool:
-        return isinstance(self.answer, List)
 
     @property
     def target(self) -> Table | None:
@@ -195,11 +180,12 @@ class Operation:
             tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
         if_match = call.request.environ.get("HTTP_IF_MATCH")
         if if_match is not None:
-            if self.target is None or self.guarded is None:
+            guarded = call.bound.guarded
+            if self.target is None or guarded is None:
                 raise TypeError(f"{self} has no record for If-Match.")
             ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
             _, record_id = ids.popitem()
-            etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
+            etag.check_unchanged(if_match, tx.get(self.target, record_id, guarded, **ids))
         arguments = self._arguments
         if len(arguments) == 2:
             return self.handler(arguments[0](tx, call), arguments[1](tx, call))
@@ -221,6 +207,39 @@ class Operation:
             self.body = model
             return lambda tx, call: call.sent and call.sent.new(tx)
         raise TypeError(f"{self.declared.name} has the argument {name}: {hint}, which no request provides.")
+
+
+class Bound:
+    """An operation in an API, and what follows from the other operations of that API."""
+
+    def __init__(
+        self,
+        operation: Operation,
+        selectable: Selectable | None,
+        guarded: type[Record] | None,
+        media_types_of_others: Sequence[str],
+    ) -> None:
+        self.operation = operation
+        self.selectable = selectable
+        """What a request can select, if the operation reads records."""
+        self.guarded = guarded
+        """The type of the record whose state If-Match names."""
+        self.media_types_of_others = media_types_of_others
+        """The media types that only other operations offer."""
+        is_summed = isinstance(operation.answer, SummedList)
+        of_page = page_readers(operation.query, is_summed=is_summed) if operation.paged else {}
+        self.readers: dict[str, Callable[[str], object]] = {**of_page, **(selectable.readers if selectable else {})}
+        """The parsers of its parameters besides those of the query."""
+
+    def read_query(self, request: Request) -> tuple[Query, Page | None, Selection | None]:
+        """Return the query, the page of a list, and the selection. Raises `unknown_parameter`, `validation_failed`."""
+        operation = self.operation
+        if not operation.paged and not request.query:
+            return operation.query(), None, None
+        pairs = read_pairs(request)
+        query, found = read_query(pairs, operation.query, self.readers)
+        page = take_page(request, query, pairs, found) if operation.paged else None
+        return query, page, Selection(**found) if found else None
 
 
 def read_id(text: str, table: Table | None) -> int:
@@ -246,7 +265,7 @@ class Resource:
     location: str | None = None
     """The path of new records if it differs."""
     advice: str = ""
-    """What the sender of a POST is told if there is no handler for it."""
+    """Advice in the response to a POST without a handler."""
     needs: str = ""
     """What a key needs, if that depends on the record: the handlers then require the scope."""
     takes_files: bool = False

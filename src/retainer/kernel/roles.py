@@ -22,9 +22,12 @@ ROLES: Mapping[str, frozenset[Area]] = MappingProxyType(
         "manager": frozenset({"work", "records", "reports", "costs"}),
         "member": frozenset({"work"}),
         "operator": EVERYTHING,
+        "client": frozenset(),
     }
 )
-"""What each role may do; `docs/roles.md` says what the areas are. Operators are no users: they run commands."""
+"""What each role may do; `docs/roles.md` says what the areas are. Operators and clients are no users.
+
+Operators run commands. Clients come with a link to one document."""
 OF_SCOPES: Mapping[str, Area] = MappingProxyType({"webhooks": "webhooks"})
 """The areas of scopes, by their resource: a key has these scopes only while its user's role includes the area."""
 

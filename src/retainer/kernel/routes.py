@@ -3,14 +3,13 @@
 import difflib
 import re
 from collections.abc import Mapping
-from copy import copy
 from typing import Generic, TypeVar
 
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import external_ids
 from retainer.kernel.http import Request
-from retainer.kernel.resource import METHODS, Operation, Resource
-from retainer.kernel.selection import Selectable, Source
+from retainer.kernel.resource import METHODS, Bound, Operation, Resource
+from retainer.kernel.selection import RecordSource, Selectable
 
 T = TypeVar("T")
 PARAMETER = re.compile(r"\{(\w+)\}")
@@ -46,20 +45,20 @@ class Routes:
     """The operations by path and method."""
 
     def __init__(self, resources: list[Resource]) -> None:
-        self.operations = []
+        self.operations: list[Operation] = []
         for resource in resources:
-            own = [copy(operation) for operation in resource.operations]  # which the declarations do not know
+            own = resource.operations
             self.operations += [*own, *external_ids.operations_of(own, resource.table)]
-        relate(self.operations)
-        by_path: dict[str, dict[str, Operation]] = {}
-        for operation in self.operations:
-            by_path.setdefault(operation.path, {})[operation.method] = operation
+        self.bound = bind(self.operations)
+        by_path: dict[str, dict[str, Bound]] = {}
+        for operation, bound in self.bound.items():
+            by_path.setdefault(operation.path, {})[operation.method] = bound
         self._by_shape = {PARAMETER.sub("{}", path): path for path in by_path}
         self._paths = Paths({path: Methods(path, methods, by_path) for path, methods in by_path.items()})
 
     def is_batch(self, path: str) -> bool:
         found = self._paths.find(path)
-        return found is not None and any(each.batched for each in found[0].operations.values())
+        return found is not None and any(each.operation.batched for each in found[0].operations.values())
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
@@ -67,63 +66,76 @@ class Routes:
         found = self._paths.find(path)
         if found is None:
             is_near = path.endswith("/") and self._paths.find(path.rstrip("/")) is not None
-            advice = "Remove the trailing slash." if is_near else self._nearest(path)
+            advice = "Remove the trailing slash." if is_near else self._nearest(path, request.method)
             raise Refusal(
                 "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
             )
         return found
 
-    def _nearest(self, path: str) -> str:
+    def _nearest(self, path: str, method: str) -> str:
+        """Return the path that an unknown one probably means; if that does not take a method, what does."""
         if len(path) > MAX_PATH_LENGTH or not path.strip("/"):
             return ""
         shape = NUMBER.sub("{}", path.lower().replace("_", "-"))
         ending = (other for other in self._by_shape if shape.endswith(other) or other.endswith(shape))
         near = next(ending, None) or next(iter(difflib.get_close_matches(shape, self._by_shape, 1, NEAR)), None)
+        parent, _, part = shape.rpartition("/")
+        if near and parent in self._by_shape and near.startswith(f"{parent}/"):
+            is_other = not difflib.get_close_matches(part, [near.removeprefix(f"{parent}/")], 1, NEAR)
+            near = parent if is_other else near  # `accept` is no misspelt `send`
         ids = iter(NUMBER.findall(path))
-        return f"Did you mean {PARAMETER.sub(lambda name: next(ids, name[0]), self._by_shape[near])}?" if near else ""
+        if not near:
+            return ""
+        meant = PARAMETER.sub(lambda name: next(ids, name[0]), self._by_shape[near])
+        methods = None if method == "GET" else self._paths.find(meant)
+        return (methods and methods[0].advice(method)) or f"Did you mean {meant}?"
 
 
-def relate(operations: list[Operation]) -> None:
-    """Let operations know what they can include, what only others offer, and the type of the guarded record."""
+def bind(operations: list[Operation]) -> dict[Operation, Bound]:
+    """Return what each operation can include, which record its If-Match guards, and what only others offer."""
     found = [(each, each.resource.table, each.answer.reads) for each in operations]
-    reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
+    reads = {each: (table, model) for each, table, model in found if table is not None and model is not None}
     sources = {
-        table.name: Source(table, model, each.scope, each.resource.visible_to)
-        for each, table, model in sorted(reads, key=lambda read: not read[0].paged)  # the read of one record wins
+        table.name: RecordSource(table, model, each.scope, each.resource.visible_to)
+        for each, (table, model) in sorted(reads.items(), key=lambda read: not read[0].paged)  # that of one record wins
     }
-    for each, table, model in reads:
-        each.selectable = Selectable(table, model, sources, is_list=each.paged)
-        each.readers = {**each.readers, **each.selectable.readers}
-    # a line cannot be read alone
+    models = {name: source.model for name, source in sources.items()}
     made = {each.resource.table: each.answer.model for each in operations if each.created}
     forms = dict.fromkeys(form.media_type for each in operations for form in each.representations)
-    for each in operations:
-        each.elsewhere = [form for form in forms if form not in {own.media_type for own in each.representations}]
-        if each.target is not None:
-            source = sources.get(each.target.name)
-            each.guarded = source.model if source else made[each.target]
+
+    def bound(each: Operation) -> Bound:
+        selectable = Selectable(*reads[each], sources, is_list=each.paged) if each in reads else None
+        target = each.target
+        guarded = None if target is None else models.get(target.name) or made[target]  # a line cannot be read alone
+        own = {form.media_type for form in each.representations}
+        return Bound(each, selectable, guarded, [form for form in forms if form not in own])
+
+    return {each: bound(each) for each in operations}
 
 
 class Methods:
     """The operations of one path, of `all_paths`, and the methods that it allows."""
 
-    def __init__(
-        self, path: str, operations: dict[str, Operation], all_paths: Mapping[str, Mapping[str, Operation]]
-    ) -> None:
+    def __init__(self, path: str, operations: dict[str, Bound], all_paths: Mapping[str, Mapping[str, Bound]]) -> None:
         self._path, self._all_paths = path, all_paths
         self.operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
         allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
         self.allow = ", ".join([*allowed, "OPTIONS"])
 
-    def get(self, method: str) -> Operation:
-        operation = self.operations.get(method)
-        if operation is None:
-            raise method_not_allowed(method, self.allow, self._advice(method))
-        return operation
+    def get(self, method: str) -> Bound:
+        bound = self.operations.get(method)
+        if bound is None:
+            raise method_not_allowed(method, self.allow, self.advice(method))
+        return bound
 
-    def _advice(self, method: str) -> str:
-        """Return the nearest path that supports a method: above for GET and POST, below for others; empty if none."""
-        own = next(iter(self.operations.values())).resource.advice
+    def advice(self, method: str) -> str:
+        """Return the nearest path that supports a method: above for GET and POST, below for others.
+
+        Empty if there is none, or if this path supports it.
+        """
+        if method in self.operations:
+            return ""
+        own = next(iter(self.operations.values())).operation.resource.advice
         if own and method == "POST":
             return own
         path, taking = self._path, [other for other in self._all_paths if method in self._all_paths[other]]
@@ -131,4 +143,6 @@ class Methods:
             found = [other for other in taking if path.startswith(f"{other}/") or other.endswith(path)]
         else:
             found = [other for other in taking if PARAMETER.fullmatch(other.removeprefix(f"{path}/"))]
+        if found and method == "POST" and "PATCH" in self.operations:
+            return f"Send POST {max(found, key=len)} to create, or PATCH {path} to change."
         return f"Send {method} {max(found, key=len)} instead." if found else ""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Table
 
+from retainer.errors import none_of
 from retainer.store.constraints import references
 from retainer.store.details import details, load_details, load_records
 from retainer.store.tx import Tx
@@ -19,7 +20,7 @@ VisibleTo = Callable[[Tx, Any], Record]
 """Returns a record with what the caller may see of it."""
 
 
-class Source(NamedTuple):
+class RecordSource(NamedTuple):
     """Records that responses can include: their type, the scope that reads them, and what of them a caller may see."""
 
     table: Table
@@ -41,7 +42,9 @@ class Selectable:
     All follows from declarations. `sources` are the records that can be read, by the names of their tables.
     """
 
-    def __init__(self, table: Table, model: type[Record], sources: Mapping[str, Source], *, is_list: bool) -> None:
+    def __init__(
+        self, table: Table, model: type[Record], sources: Mapping[str, RecordSource], *, is_list: bool
+    ) -> None:
         self.table = table
         self.relations = {
             name_of(field): (field, sources[target.name])
@@ -61,7 +64,7 @@ class Selectable:
         """Read what a request includes, with one statement for each kind of record and part; None for nothing."""
         if self.is_list:  # a single record has its parts
             load_details(tx, self.table, records, [name for name in selection.include if name in self.parts])
-        wanted: dict[str, tuple[Source, set[int]]] = {}
+        wanted: dict[str, tuple[RecordSource, set[int]]] = {}
         for name in selection.include:
             if name in self.relations:
                 field, source = self.relations[name]
@@ -91,7 +94,7 @@ def read_names(names: Collection[str], text: str) -> tuple[str, ...]:
     if len(sent) > MAX_LIST:
         raise ValueError(f"Must be a comma-separated list of at most {MAX_LIST} names; this has {len(sent)}.")
     if not set(sent) <= set(names):
-        raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}.")
+        raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}. {none_of(sent, names)}")
     return tuple(dict.fromkeys(sent))
 
 

@@ -38,10 +38,10 @@ class Ending:
         return self.is_draining or self.is_stopping()
 
 
-class Place:
+class WaitingPlace:
     """The place of a request that may wait until a deadline."""
 
-    def __init__(self, waiting: "Waiting", account_id: int, seconds: int) -> None:
+    def __init__(self, waiting: "WaitingRequests", account_id: int, seconds: int) -> None:
         self.account_id, self.seconds = account_id, seconds
         self.deadline = time.monotonic() + seconds
         self.is_waiting = False
@@ -71,28 +71,28 @@ class Place:
         self._waiting.remove(self)
 
 
-class Waiting:
+class WaitingRequests:
     """The requests of a process that wait."""
 
     def __init__(self, ending: Ending) -> None:
         self.ending = ending
         self.slots = FairSemaphore(WAIT_SLOTS, SHARE, 0)
-        self._places: dict[int, set[Place]] = {}
+        self._places: dict[int, set[WaitingPlace]] = {}
         self._lock = threading.Lock()
 
     def count(self, account_id: int) -> int:
         return len(self._places.get(account_id, ()))
 
-    def place(self, account_id: int, seconds: int) -> Place | None:
+    def place(self, account_id: int, seconds: int) -> WaitingPlace | None:
         """Give a request a place until it leaves; None if no place is left for its account, or the server ends."""
         if self.ending.has_begun() or not self.slots.acquire(account_id, 0):
             return None
-        place = Place(self, account_id, seconds)
+        place = WaitingPlace(self, account_id, seconds)
         with self._lock:
             self._places.setdefault(account_id, set()).add(place)
         return place
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: WaitingPlace) -> None:
         with self._lock:
             self._places[place.account_id].remove(place)
             if not self._places[place.account_id]:

@@ -1,1 +1,1 @@
-"""The server: HTTP around the application, what operators rely on, and the processes."""
+"""The server: HTTP around the application, and what operators rely on."""

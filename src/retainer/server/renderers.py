@@ -96,7 +96,7 @@ class Renderer:
         self._errors.close()
 
 
-class Pool:
+class RendererPool:
     """The renderers of a process. They start when they are needed, and end when they have been idle for a while."""
 
     def __init__(self, idle_seconds: int = IDLE_SECONDS) -> None:
@@ -200,7 +200,7 @@ class Renderers:
     ) -> None:
         self.wait_seconds, self.clock_seconds = wait_seconds, clock_seconds
         self.turns = PricedTurns()
-        self.pool = Pool(idle_seconds)
+        self.pool = RendererPool(idle_seconds)
 
     def run(self, account_id: int, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function that can be imported, of values that can be pickled.

@@ -22,7 +22,7 @@ class Reason(msgspec.Struct, gc=False):
     names: list[str]
 
 
-class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
+class RequestLine(msgspec.Struct, gc=False, tag_field="event", tag="request"):
     """A request and its response: the key by its prefix, no query, no body, no header but the request id.
 
     `record` is the path of the record that the request has written, like `/clients/17`.

@@ -32,7 +32,7 @@ class Counts(msgspec.Struct):
         self.busiest_minute = max(self.busiest_minute, other.busiest_minute)
 
 
-class Period(NamedTuple):
+class CountedHours(NamedTuple):
     """The hours that all figures of a page count, from the first to the last, named by their first instant."""
 
     since: str
@@ -67,19 +67,19 @@ LAST_HOUR = (
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
 
-def last_hours(tx: Tx) -> Period:
+def last_hours(tx: Tx) -> CountedHours:
     """Return the last 24 hours, of which the current one has just begun."""
-    return Period(f"{instant_after(tx.now, -timedelta(hours=23))[:HOUR]}:00:00.000000Z", tx.now)
+    return CountedHours(f"{instant_after(tx.now, -timedelta(hours=23))[:HOUR]}:00:00.000000Z", tx.now)
 
 
-def last_days(tx: Tx, days: int = 30, last: str = "") -> Period:
+def last_days(tx: Tx, days: int = 30, last: str = "") -> CountedHours:
     """Return the hours of some days in the account's zone, by default those until today.
 
     An hour belongs to the day on which it begins.
     """
     last = last or tx.today
     first, end = (_first_hour(day_after(last, after), tx.actor.timezone) for after in (1 - days, 1))
-    return Period(first, instant_after(end, -timedelta(hours=1)))
+    return CountedHours(first, instant_after(end, -timedelta(hours=1)))
 
 
 def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[str, Counts]:

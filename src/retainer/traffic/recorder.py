@@ -14,7 +14,7 @@ from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INTEGER, DialectFunction, insert_or_add, listed_rows
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
-from retainer.traffic.answered import Answered
+from retainer.traffic.answered import RequestLine
 from retainer.values.exact import instant_after
 
 ADD_TO_HOURS = insert_or_add(
@@ -57,7 +57,7 @@ KEEP_BUSIEST = update(request_hours).where(*THIS_HOUR).values(busiest_minute=BUS
 class RequestBatch:
     """Requests of keys with consecutive numbers, counted by account, key, operation, status and minute."""
 
-    def __init__(self, number: int, requests: list[Answered]) -> None:
+    def __init__(self, number: int, requests: list[RequestLine]) -> None:
         self.number = number  # of the first request
         self.requests = requests
         self.counts = Counter(
@@ -122,13 +122,13 @@ class RequestRecorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held briefly, to take from `_waiting`, and for `_dropped`
         self._writing = threading.Lock()  # held during a write, for its batch
-        self._waiting: deque[Answered] = deque()
+        self._waiting: deque[RequestLine] = deque()
         self._batch: RequestBatch | None = None
         """The batch that was taken from `_waiting` and is not written yet."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
         self._dropped = 0
 
-    def add(self, answered: list[Answered]) -> None:
+    def add(self, answered: list[RequestLine]) -> None:
         """Queue requests until they are written. Requests without a key belong to no account and are skipped."""
         for each in answered:
             if each.key_id is not None:

@@ -4,15 +4,16 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
+from retainer.kernel.downloads import needing_room
 from retainer.kernel.http import MAX_BODY_BYTES, Request
-from retainer.kernel.uploads import MAX_UPLOAD_BYTES, may_be_large, temporary_file
-from retainer.server.http.exchange import Exchange, Pending
+from retainer.kernel.uploads import MAX_UPLOAD_BYTES, UNKNOWN_SENDER, may_be_large, temporary_file
+from retainer.server.http.exchange import Exchange, WaitingExchanges
 from retainer.values.decoding import decoder
 
 BODY_SECONDS = 10
@@ -22,6 +23,8 @@ BODIES, ANONYMOUS_BODIES = 256, 32
 UPLOADS, UPLOAD_SECONDS = 64, 60
 """Maximum number of files that come at the same time, each to disk, and how long each may take."""
 TOO_LARGE = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
+FILE_TOO_LARGE = "The file is larger than 25 MiB."
+WITHOUT_LENGTH = "A form of more than 1 MiB needs a Content-Length. Send the file with one."
 MAX_DISCARDED_BYTES = 16 * MAX_BODY_BYTES
 RETRY = {"Retry-After": "5"}
 
@@ -31,7 +34,7 @@ _decode_object = decoder(dict[str, msgspec.Raw])
 class Bodies:
     """Receives the bodies of requests, and hands each request on; one that is refused then has its refusal."""
 
-    def __init__(self, pending: Pending, hand_on: Callable[[Exchange], object]) -> None:
+    def __init__(self, pending: WaitingExchanges, hand_on: Callable[[Exchange], object]) -> None:
         self.pending, self.hand_on = pending, hand_on
         self.of_accounts = FairSemaphore(BODIES, BODIES // 4, BODIES, self._refuse_place)
         self.uploads = FairSemaphore(UPLOADS, UPLOADS // 4, BODIES, self._refuse_place)
@@ -77,7 +80,7 @@ class Bodies:
             self._await(exchange, exchange.client(), self._take_all)
         else:
             if MAX_BODY_BYTES < length <= self._limit(exchange):
-                exchange.request.upload = temporary_file(exchange.request), length
+                self._open(exchange.request, length)
             exchange.client.__aiter__()
             self._read_chunk(exchange)
 
@@ -99,10 +102,10 @@ class Bodies:
             return
         exchange.size += len(chunk)
         is_too_large = exchange.size > self._limit(exchange)
-        if is_too_large:
+        if is_too_large or exchange.request.refusal is not None:
             exchange.body.clear()
         elif exchange.request.upload is not None:
-            exchange.request.upload[0].write(chunk)
+            self._store(exchange.request, exchange.request.upload[0], chunk)
         else:
             exchange.body.append(chunk)
         is_unwanted = is_too_large and exchange.request.header("EXPECT")
@@ -111,6 +114,22 @@ class Bodies:
             self._read_chunk(exchange)
         else:
             self._end(exchange)
+
+    @staticmethod
+    def _open(request: Request, length: int) -> None:
+        try:
+            request.upload = temporary_file(request), length
+        except Refusal as refusal:  # the body is received and discarded
+            request.refusal = refusal
+
+    @staticmethod
+    def _store(request: Request, file: BinaryIO, chunk: bytes) -> None:
+        """Write a part of a file to disk; nothing at its end. Without room, the rest is received and discarded."""
+        try:
+            with needing_room():
+                file.write(chunk) if chunk else file.flush()
+        except Refusal as refusal:
+            request.refusal = refusal
 
     def _end(self, exchange: Exchange) -> None:
         if self.pending.take(exchange):
@@ -127,8 +146,7 @@ class Bodies:
         request.body = b"".join(exchange.body)
         exchange.body.clear()
         if max(exchange.size, length_of(request)) > self._limit(exchange):
-            message = "The file is larger than 25 MiB." if exchange.places is self.uploads else TOO_LARGE
-            self._leave_place(exchange, Refusal("body_too_large", message))
+            self._leave_place(exchange, Refusal("body_too_large", self._excess(exchange)))
             return
         request.has_body = False
         if request.upload is not None:  # its time begins when the file has come
@@ -136,15 +154,23 @@ class Bodies:
             is_complete = exchange.size == length_of(request)
         else:
             is_complete = is_whole(request)
-        self._leave_place(exchange, None if is_complete else incomplete(request, self._seconds(exchange)))
+        refusal = request.refusal or (None if is_complete else incomplete(request, self._seconds(exchange)))
+        self._leave_place(exchange, refusal)
 
-    def _leave_place(self, exchange: Exchange, refusal: Refusal | None) -> None:
+    def _excess(self, exchange: Exchange) -> str:
+        if exchange.places is self.uploads:
+            return FILE_TOO_LARGE
+        if not may_be_large(exchange.request):
+            return TOO_LARGE
+        return UNKNOWN_SENDER if length_of(exchange.request) else WITHOUT_LENGTH
+
+    def _leave_place(self, exchange: Exchange, refusal: Exception | None) -> None:
         following = exchange.places.release(exchange.subject)
         if following is not None:
             self._read(following)
         self._hand_on(exchange, refusal)
 
-    def _hand_on(self, exchange: Exchange, refusal: Refusal | None) -> None:
+    def _hand_on(self, exchange: Exchange, refusal: Exception | None) -> None:
         exchange.request.refusal = refusal
         self.hand_on(exchange)
 

@@ -1,4 +1,4 @@
-"""The connection guard: closes connections of slow clients, but never one whose request is being answered."""
+"""The connection guard: closes connections that wait for their clients, but never one that is being answered."""
 
 import os
 import socket
@@ -21,7 +21,8 @@ IDLE_SECONDS = 30
 """Maximum time between two requests of a connection, or to take a response."""
 MAX_CONNECTIONS = 8192
 MAX_PER_ADDRESS, SHARE_OF_ADDRESS = 512, 4
-"""An address, which a whole agency may share, has 512 connections without a request, or a fourth of all if fewer."""
+"""An address, which a whole agency may share, has 512 connections that wait for their clients, or a fourth of all if
+fewer."""
 TCP_INFO = struct.Struct("=24xI16xI4xI72xQ8xI")
 """Parts of Linux's tcp_info: unacknowledged packets, milliseconds since data was sent and received, bytes received and
 not yet sent."""
@@ -59,13 +60,20 @@ IS_IDLE = attrgetter("is_idle")
 class ConnectionGuard(Background):
     """Scans all connections every second in a thread; their sockets belong to the HTTP server.
 
-    `underway` returns the clients, each an address and a port, whose requests are being received or answered.
+    `underway` returns the clients, each an address and a port, whose requests have come and are being answered;
+    `let_go` gets those whose connections have ended, because the HTTP server does not notice it while nothing is
+    read from them.
     """
 
     def __init__(
-        self, settings: Settings, underway: Callable[[], set[str]], max_connections: int, report: Report
+        self,
+        settings: Settings,
+        underway: Callable[[], set[str]],
+        let_go: Callable[[set[str]], object],
+        max_connections: int,
+        report: Report,
     ) -> None:
-        self.settings, self.underway = settings, underway
+        self.settings, self.underway, self.let_go = settings, underway, let_go
         self.max_per_address = min(MAX_PER_ADDRESS, max_connections // SHARE_OF_ADDRESS)
         self._ports: set[int] = set()
         self._seen: set[int] = set()
@@ -106,7 +114,7 @@ class ConnectionGuard(Background):
         self._seen = {connection.inode for connection in connections}
 
     def _incomplete(self, connections: list[ClientConnection]) -> list[ClientConnection]:
-        """Return the connections on which a part of a request has come, but not all of its head.
+        """Return the connections on which a part of a request has come, but not all of its head or of its body.
 
         They were like that in the last look, too, without a response since: what has just come may be a whole request
         that the gate does not know yet.
@@ -127,10 +135,13 @@ class ConnectionGuard(Background):
             address = parse_address(connection.peer)
             if not is_trusted(address, self.settings):
                 by_address[networks(address)[0]].append(connection)
+        surplus: list[ClientConnection] = []
         for of_address in by_address.values():
             of_address.sort(key=lambda connection: (not connection.is_idle, connection.inode not in self._seen))
-            for connection in of_address[self.max_per_address :]:
-                end(connection)
+            surplus += of_address[self.max_per_address :]
+        for connection in surplus:
+            end(connection)
+        self.let_go({connection.client for connection in surplus})
 
     def _connection(self, descriptor: int, listeners: set[int]) -> ClientConnection | None:
         """Return the client's connection of a descriptor, or None; note listening sockets and their ports."""

@@ -5,56 +5,52 @@ An exchange that waits is an object in a queue and in `Pending`, and takes no th
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from typing import Any, NamedTuple
 
 from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Request, Response
-from retainer.kernel.waiting import Ending, Place
+from retainer.kernel.waiting import Ending, WaitingPlace
 
 CLOSE = ("connection", "close")
 WATCH_SECONDS = 1.0
-"""For how long an exchange waits until the server tells when its client hangs up, which takes a task of its own."""
+"""How long an exchange waits before the server watches for its client to hang up, which takes a task of its own."""
 Answer = Callable[[Request], Response]
 
 
 class Rest(NamedTuple):
     """The rest of a request that waits for events, and what it is answered with if none comes."""
 
-    place: Place
+    place: WaitingPlace
     found: Response
 
 
 class Exchange:
     """A request on its way; `client` is the HTTP server's side of it (RSGI)."""
 
-    __slots__ = (
-        *("account_known", "answer", "arrived", "body", "client", "coming", "connection", "is_quick", "places"),
-        *("queue", "request", "rest", "size", "subject", "writes", "_watch"),
-    )
+    subject: Hashable = None
+    """Whose turns it takes: an account; until it is known, a network."""
+    account_known = False
+    size = 0
+    """Bytes of the body that have come."""
+    coming: Any = None
+    """The part of it that is awaited."""
+    places: Any = None
+    queue: FairSemaphore | None = None
+    """In which it waits, or has waited last."""
+    rest: Rest | None = None
+    _watch: Any = None
 
     def __init__(
         self, request: Request, client: Any, connection: str, answer: Answer, *, is_quick: bool, writes: bool = False
     ) -> None:
         self.request, self.client, self.connection, self.answer = request, client, connection, answer
         self.is_quick = is_quick
-        """Whether it waits for nothing but the database, which tells what it reads at once."""
+        """Whether it waits only for the database, which answers at once."""
         self.writes = writes
         """Whether it is one for the writer of SQLite."""
         self.arrived = time.monotonic()
-        self.subject: Hashable = None
-        """Whose turns it takes: an account; until it is known, a network."""
-        self.account_known = False
         self.body: list[bytes] = []
-        self.size = 0
-        """Bytes of the body that have come."""
-        self.coming: Any = None
-        """The part of it that is awaited."""
-        self.places: Any = None
-        self.queue: FairSemaphore | None = None
-        """In which it waits, or has waited last."""
-        self.rest: Rest | None = None
-        self._watch: Any = None
 
     @property
     def is_resting(self) -> bool:
@@ -64,11 +60,14 @@ class Exchange:
         headers = response.headers
         if ending.has_begun() and CLOSE not in headers:
             headers.append(CLOSE)
-        body = b"" if self.request.method == "HEAD" else response.body
+        is_head = self.request.method == "HEAD"
         for file in self.request.opened:
             file.close()
-        client, self.client = self.client, None  # the server closes a connection whose body nobody can read any more
-        client.response_bytes(response.status, headers, body)
+        client, self.client = self.client, None  # the server closes a connection whose body can no longer be read
+        if response.download is None or is_head:
+            client.response_bytes(response.status, headers, b"" if is_head else response.body)
+        else:
+            client.response_file(response.status, headers, response.download.path)
 
     def watch_client(self, gone: Callable[["Exchange"], object]) -> None:
         """Call a function when the client hangs up, until `unwatch`."""
@@ -82,7 +81,7 @@ class Exchange:
             self._watch.cancel()
 
 
-class Pending:
+class WaitingExchanges:
     """Waiting exchanges with their deadlines. The thread that takes one from here answers it."""
 
     def __init__(self) -> None:
@@ -106,13 +105,21 @@ class Pending:
         """End the waits whose time is up, and have the clients of the others watched after a while."""
         now = time.monotonic()
         for exchange, wait in list(self._waits.items()):
-            if wait[0] > now:
-                if not exchange.request.has_body and now - exchange.arrived > WATCH_SECONDS:
-                    exchange.watch_client(gone)
-                continue
-            with self._lock:
-                is_up = self._waits.get(exchange) is wait
-                if is_up:
-                    del self._waits[exchange]
+            if wait[0] <= now:
+                self._end(exchange, wait)
+            elif not exchange.request.has_body and now - exchange.arrived > WATCH_SECONDS:
+                exchange.watch_client(gone)
+
+    def end_those_of(self, clients: Container[str]) -> None:
+        """End the waits of clients, each an address and a port, as if their time were up."""
+        for exchange, wait in list(self._waits.items()):
+            if exchange.connection in clients:
+                self._end(exchange, wait)
+
+    def _end(self, exchange: Exchange, wait: tuple[float, Callable[[Exchange], object]]) -> None:
+        with self._lock:
+            is_up = self._waits.get(exchange) is wait
             if is_up:
-                wait[1](exchange)
+                del self._waits[exchange]
+        if is_up:
+            wait[1](exchange)

@@ -18,7 +18,7 @@ from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request, Response
 from retainer.kernel.waiting import LAST_SECONDS, POLL_SECONDS, Ending
 from retainer.server.http.bodies import RETRY, Bodies
-from retainer.server.http.exchange import Exchange, Pending, Rest
+from retainer.server.http.exchange import Exchange, Rest, WaitingExchanges
 from retainer.server.http.writer import Writer
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
@@ -73,7 +73,7 @@ class Gate:
         engine: Engine | None = None,
     ) -> None:
         self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, self._refuse_turn)
-        self.pending = Pending()
+        self.pending = WaitingExchanges()
         self.bodies = Bodies(self.pending, self._enter)
         self.look_up, self.report, self.ending = look_up, report, ending
         self.clock = Background("gate", report, [Chore("ending waits of requests", LOOK_SECONDS, self.look)])
@@ -98,8 +98,8 @@ class Gate:
         else:  # else credentials that are unknown would have the turns and the bodies of each network
             self._queue(exchange, may_carry=True)
 
-    def connections(self) -> set[str]:
-        """Return the addresses and ports of the clients whose requests are being received or answered."""
+    def underway(self) -> set[str]:
+        """Return the addresses and ports of the clients that wait for the server, not of those it waits for."""
         return set(self._underway.copy().values())
 
     def turns(self) -> tuple[int, int, int]:
@@ -149,12 +149,14 @@ class Gate:
     def _go_on(self, exchange: Exchange) -> None:
         """Receive the body of a request whose account is known, then let it wait for its turn."""
         if exchange.request.has_body:
+            self._underway.pop(exchange)
             self.bodies.receive(exchange)
         else:
             self._enter(exchange)
 
     def _enter(self, exchange: Exchange) -> None:
-        """Let a request wait for its turn whose body has come, or tell that it was refused."""
+        """Let a request whose body has arrived wait for its turn, or answer that it was refused."""
+        self._underway[exchange] = exchange.connection
         if exchange.request.refusal is not None:
             self._answer(exchange)
         elif self.writer is None or not self.writer.takes(exchange):

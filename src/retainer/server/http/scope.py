@@ -20,7 +20,8 @@ def environ_of(scope: Any) -> dict[str, Any]:
         "wsgi.url_scheme": scope.scheme,
     }
     headers = scope.headers
-    for header, value in headers.items():
+    sent = headers.items()
+    for header, value in sent:
         name = name_of(header)
         if name in environ:
             environ[name] += f"{';' if name == 'HTTP_COOKIE' else ','}{value}"
@@ -28,8 +29,9 @@ def environ_of(scope: Any) -> dict[str, Any]:
             environ[name] = value
     if "HTTP_HOST" not in environ and scope.authority:
         environ["HTTP_HOST"] = scope.authority
-    for name in filter(None, map(name_of, headers)):
-        environ.setdefault(name, "")  # the server leaves out values that are no text: a precondition must not vanish
+    if len(dict(sent)) < len(headers):  # the server leaves out values that are no text: a precondition must not vanish
+        for name in filter(None, map(name_of, headers)):
+            environ.setdefault(name, "")
     return environ
 
 

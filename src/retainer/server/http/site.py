@@ -11,15 +11,17 @@ from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
 """After a visit over https, browsers use only https for a year."""
-TREES = frozenset({".well-known", "assets", "console", "docs"})
+TREES = frozenset({".well-known", "assets", "client", "console", "docs"})
 """Pages that have others below their paths."""
-UNCHARGED = frozenset({"", "assets", "console", "favicon.ico", "robots.txt"})
-"""Pages that do not count against the limit of an address. The console counts those without a session itself."""
+CHECKED = frozenset({"client", "console"})
+"""Pages that check a request themselves, since what people read is a page."""
+UNCHARGED = frozenset({"", "assets", "client", "console", "favicon.ico", "robots.txt"})
+"""Pages that do not count against the limit of an address. The console and client pages count themselves."""
 Page = Callable[[Request], Response]
 """Returns the response to a request, or raises a Refusal."""
 
 
-class Site:
+class PublicSite:
     """The `pages` outside the base path, by the first part of their path, like `openapi.json`."""
 
     def __init__(self, pages: Mapping[str, Page], limiter: SlidingWindow, log: LogRequest, report: Report) -> None:
@@ -33,7 +35,8 @@ class Site:
         name, slash, _ = request.path[1:].partition("/")
         allowance, page = None, no_page if slash and name not in TREES else self.pages.get(name, no_page)
         try:
-            request.check()
+            if name not in CHECKED:
+                request.check()
             if page is not no_page and name not in UNCHARGED:
                 allowance = hit_address(self.limiter, request.address, charge=True)
                 allowance.admit()

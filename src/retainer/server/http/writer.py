@@ -54,7 +54,7 @@ class Writer:
         try:
             with self.engine.grouped() as group:
                 last, following = self._fill(group, first, answered)
-        except Exception as error:  # noqa: BLE001  # else nobody would ever write again
+        except Exception as error:  # noqa: BLE001  # else no request could write any more
             kept = answered[-1:] if group.is_lost else []  # the one with which it was lost knows why
             if isinstance(error, OutcomeUnknown) or not isinstance(error, Unavailable):
                 for exchange, _ in answered:
@@ -91,6 +91,7 @@ class Writer:
     def _note(self, exchange: Exchange, seconds: float) -> bool:
         """Note how much of the processor a write took; return whether it was long."""
         account_id, is_long = int(str(exchange.subject)), seconds > LONG_SECONDS
+        self.queue.charge(account_id, seconds)
         self.engine.turns.note(account_id, seconds, others_wait=self.queue.has_other(account_id))
         if is_long and len(self._long) < MAX_LONG:
             self._long.add(account_id)

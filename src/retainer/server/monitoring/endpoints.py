@@ -41,7 +41,7 @@ def response_of(method: str, page: Page) -> Response:
     return Response(response.status, headers, b"" if method == "HEAD" else response.body)
 
 
-class Handler(WSGIRequestHandler):
+class QuietHandler(WSGIRequestHandler):
     """A request, with a short timeout and no line on standard error."""
 
     timeout = REQUEST_SECONDS
@@ -58,7 +58,7 @@ class MonitoringServer(ThreadingMixIn, WSGIServer):
 
 def serve_pages(listener: socket.socket, pages: MonitoringPages) -> None:
     address = listener.getsockname()[:2]
-    server = MonitoringServer(address, Handler, bind_and_activate=False)
+    server = MonitoringServer(address, QuietHandler, bind_and_activate=False)
     server.socket.close()
     server.socket, (server.server_name, server.server_port) = listener, address
     server.setup_environ()

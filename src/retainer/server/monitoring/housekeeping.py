@@ -12,9 +12,12 @@ from retainer.background import Background, Chore
 from retainer.identity.actors import in_accounts
 from retainer.identity.closing import erase_due
 from retainer.identity.people import sessions
+from retainer.kernel.downloads import DOWNLOADS, KEPT_SECONDS
 from retainer.kernel.idempotency import RETENTION
 from retainer.kernel.limits import SlidingWindow
+from retainer.mail.people import ask_for_link
 from retainer.schema.identity import api_keys
+from retainer.schema.links import client_links
 from retainer.schema.requests import idempotency_keys, operation_hours, refusals, request_hours, requests
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.server.monitoring.log import Log
@@ -37,18 +40,28 @@ SUMS_DAYS = 90
 BATCH_SIZE = 5000
 """Number of rows that one transaction deletes, plus those with the same place in the order as the last one."""
 NOTED_SECONDS = 60
-"""Minimum time between two writes of the same key or session."""
+"""Minimum time between two writes of the same key, session or link."""
+MAX_ASKED = 1000
+"""Emails that wait for a password link; further ones have to be asked for again."""
 STOP_SECONDS = 5
 THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("id"))
 _used_at = api_keys.c.last_used_at
 BEFORE = or_(_used_at.is_(None), _used_at < bindparam("at"), _used_at > bindparam("latest", type_=INSTANT))
 """Whether a use is the newest one: a time after `latest` is of a clock that was ahead."""
 USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
+OPENED = (
+    update(client_links)
+    .where(
+        *(client_links.c.account_id == bindparam("account"), client_links.c.id == bindparam("id")),
+        or_(client_links.c.last_opened_at.is_(None), client_links.c.last_opened_at < bindparam("at")),
+    )
+    .values(last_opened_at=bindparam("at"))
+)
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
 class Used:
-    """When and from where each key or session was last used; written outside requests, each at most once a minute."""
+    """When and from where keys, sessions and links were last used; written outside requests, each once a minute."""
 
     def __init__(self, statement: Update) -> None:
         self.statement = statement
@@ -77,6 +90,22 @@ class Used:
         for key, use in due:
             if self._used[key] is use:  # else it was used again meanwhile
                 del self._used[key]
+
+
+class AskedLinks:
+    """Emails for which a password link was asked; a known one is as much work for the request as an unknown one."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, None] = {}
+
+    def note(self, folded_email: str) -> None:
+        if len(self._asked) < MAX_ASKED:
+            self._asked[folded_email] = None
+
+    def send(self, store: Store) -> None:
+        for email in [*self._asked]:
+            del self._asked[email]
+            ask_for_link(store, email)
 
 
 def delete_responses(store: Store) -> int:
@@ -138,11 +167,14 @@ class Housekeeping(Background):
         note_state: Callable[[], None] | None = None,
     ) -> None:
         self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
-        self.keys_used, self.sessions_used = Used(USED), Used(sessions.USED)
+        self.keys_used, self.sessions_used, self.links_opened = Used(USED), Used(sessions.USED), Used(OPENED)
+        self.links_asked = AskedLinks()
         self._last = (
             Chore("writing the request log", QUIET_SECONDS, self._record),
             Chore("noting used keys", NOTE_SECONDS, lambda: self.keys_used.write(store)),
             Chore("noting used sessions", NOTE_SECONDS, lambda: self.sessions_used.write(store)),
+            Chore("noting opened links", NOTE_SECONDS, lambda: self.links_opened.write(store)),
+            Chore("sending password links", NOTE_SECONDS, lambda: self.links_asked.send(store)),
             *([Chore("noting metrics", STATE_SECONDS, note_state)] if note_state else []),
             *log.chores,
         )
@@ -160,6 +192,7 @@ class Housekeeping(Background):
                 Chore("deleting old counts", SWEEP_SECONDS, limiter.sweep),
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
                 *starmap(self._deleting, kept),
+                Chore("closing copies of files", KEPT_SECONDS, DOWNLOADS.close_unused),
                 Chore("deleting old sessions", SWEEP_SECONDS, lambda: sessions.delete_expired(store)),
                 Chore("deleting closed accounts", SWEEP_SECONDS, self._erase, at_once=True),
                 *self._last,

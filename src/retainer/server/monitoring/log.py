@@ -21,7 +21,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Busy, DeadlineExceeded, DiskFull, Unavailable
-from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
+from retainer.traffic.answered import MAX_METHOD_LENGTH, RequestLine, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 
@@ -38,7 +38,7 @@ QUIET_SECONDS = 2
 """Seconds without an error after which an outage has ended, if the database answers."""
 MISSING = "{} log lines are missing here, because standard error was not read or the disk was full."
 
-Line = Answered | dict[str, object]
+Line = RequestLine | dict[str, object]
 """A request, or an event of another kind."""
 
 
@@ -47,7 +47,7 @@ def standard_error() -> IO[bytes]:
     return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
 
 
-class Writer:
+class LineWriter:
     """Writes lines to a stream in its own thread, because the reader of a pipe or terminal may block it.
 
     The thread ends when nothing is left to write, because the main process forks and must have one thread. The
@@ -57,7 +57,7 @@ class Writer:
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
         self.dropped = 0
-        self._missing = 0  # of `dropped`, those that no line has told yet
+        self._missing = 0  # of `dropped`, those that no line has reported yet
         self._waiting: deque[Line] = deque()
         self._rest = b""
         self._thread: threading.Thread | None = None
@@ -182,7 +182,7 @@ class Log:
         self.outages = Outages(engine, self.outage)
         self.count = count
         self.recorder = recorder
-        self.writer = Writer(stream)
+        self.writer = LineWriter(stream)
         self.chores = (
             Chore("watching for the end of an outage", CHECK_SECONDS, self.outages.end_if_over),
             Chore("writing the log", WRITE_SECONDS, self.flush),
@@ -198,7 +198,7 @@ class Log:
         refusal: Refusal | None,
     ) -> None:
         microseconds = (time.perf_counter_ns() - request.began) // 1000
-        answered = Answered(
+        answered = RequestLine(
             utcnow(),
             request.id,
             request.method[:MAX_METHOD_LENGTH],

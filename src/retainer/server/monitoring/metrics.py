@@ -7,10 +7,11 @@ import shutil
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -20,16 +21,16 @@ from prometheus_client.registry import Collector
 
 from retainer import __version__
 from retainer.errors import STATUS
-from retainer.events.sender import schedule as deliveries
 from retainer.identity.sign_in.throttle import Throttle
+from retainer.jobs import loop as jobs
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.routes import Routes
 from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
-from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Unavailable
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 
 PREFIX = "retainer_"
@@ -43,6 +44,13 @@ BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0
 MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
 WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, the one above them, and the sum of microseconds
 CELL_BYTES = 8
+LATE = {
+    "monitor": "site has waited for its check",
+    "webhook": "webhook has waited to be sent",
+    "job": "job has waited for its next step",
+}
+Lateness = Callable[[Transaction], timedelta]
+"""Returns how long the most overdue work of a kind has waited."""
 STATM, DESCRIPTORS = Path("/proc/self/statm"), Path("/proc/self/fd")
 
 
@@ -185,9 +193,15 @@ class MetricsPage(Collector):
     """The page /metrics, with the metrics of all processes."""
 
     def __init__(
-        self, metrics: SharedMetrics, store: Store, storage: Storage | None = None, *, has_valkey: bool = False
+        self,
+        metrics: SharedMetrics,
+        store: Store,
+        storage: Storage | None = None,
+        lateness: Mapping[str, Lateness] = MappingProxyType({}),
+        *,
+        has_valkey: bool = False,
     ) -> None:
-        self.metrics, self.store, self.storage = metrics, store, storage
+        self.metrics, self.store, self.storage, self.lateness = metrics, store, storage, lateness
         self._names = [name for name in METRICS if has_valkey or name != LIMITER]
 
     def answer(self) -> Response:
@@ -227,9 +241,11 @@ class MetricsPage(Collector):
     def _lateness(self) -> Iterator[MetricFamily]:
         try:
             with self.store.unscoped() as tx:
-                late = {"monitor": checks.lateness(tx), "webhook": deliveries.lateness(tx)}
+                late = {name: measure(tx).total_seconds() for name, measure in self.lateness.items()}
+                open_jobs = jobs.open_count(tx)
         except Unavailable:
             return
-        for name, work in (("monitor", "site has waited for its check"), ("webhook", "webhook has waited to be sent")):
-            description = f"How long the most overdue {work}."
-            yield GaugeMetricFamily(f"{PREFIX}{name}_lateness_seconds", description, late[name].total_seconds())
+        yield GaugeMetricFamily(f"{PREFIX}jobs_open", "Jobs that wait or run, without the daily ones.", open_jobs)
+        for name, seconds in late.items():
+            description = f"How long the most overdue {LATE[name]}."
+            yield GaugeMetricFamily(f"{PREFIX}{name}_lateness_seconds", description, seconds)

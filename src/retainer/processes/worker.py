@@ -21,13 +21,15 @@ from granian.log import LogLevels, configure_logging
 from retainer import settings as configuration
 from retainer.app import App
 from retainer.background import Background
+from retainer.job_kinds import kinds_with
+from retainer.jobs.loop import Jobs
 from retainer.kernel.representations import RunApart
 from retainer.kernel.waiting import Ending
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import SERVER_THREADS
 from retainer.server.monitoring.endpoints import MonitoringPages, serve_pages
 from retainer.server.monitoring.log import standard_error
-from retainer.server.renderers import Pool
+from retainer.server.renderers import RendererPool
 
 if TYPE_CHECKING:
     from retainer.server.monitoring.metrics import SharedMetrics
@@ -38,7 +40,7 @@ STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
 SWITCH_SECONDS = 0.0001
-"""A small request waits that long, a few times, beside one that computes; Python's 5 ms are felt."""
+"""How long, a few times, a small request waits for one that computes; Python's default of 5 ms is noticeable."""
 THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
 M_ARENA_MAX, ARENAS = -8, 2
 """Pools from which threads allocate memory. By default each thread has one, and keeps the most that it ever needed."""
@@ -71,14 +73,15 @@ def work(
     ending = Ending(is_stopping)
     app = App(configuration.load(), standard_error(), ending, metrics, worker_index)
     with ExitStack() as chores:
-        searches = Pool()
+        searches = RendererPool()
         for pool in (app.renderers, searches):
             chores.callback(pool.close)
         connections = _max_connections()
-        guard = ConnectionGuard(app.settings, app.gate.connections, connections, app.log.failure)
+        gate = app.gate
+        guard = ConnectionGuard(app.settings, gate.underway, gate.pending.end_those_of, connections, app.log.failure)
         for background in (
             app.housekeeping,
-            app.gate.clock,
+            gate.clock,
             *background_work(app, searches.run),
             *([guard] if sys.platform == "linux" else []),
         ):
@@ -178,6 +181,11 @@ def background_work(app: App, run_apart: RunApart) -> Iterator[Background]:
         from retainer.events.sender.loop import Sender  # noqa: PLC0415
 
         yield Sender(app.store, settings.monitor_allow, settings.api_url, log.report, log.warning)
+    yield Jobs(app.store, kinds_with(run_apart), log.report)
+    if settings.smtp_url:
+        from retainer.mail.sender.loop import Mailer  # noqa: PLC0415
+
+        yield Mailer(app.store, settings, run_apart, log.report, log.warning)
     if settings.backup_dir is not None and settings.database_path is not None:
         from retainer.backup.schedule import Schedule  # noqa: PLC0415
 

@@ -17,9 +17,9 @@ from multiprocessing.sharedctypes import RawValue
 from retainer import settings as configuration
 from retainer.app import ROUTES
 from retainer.identity.plans import limits_of
+from retainer.processes import worker
+from retainer.processes.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
 from retainer.server.monitoring.log import Log
-from retainer.server.process import worker
-from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 
 START_SECONDS = 60  # until a worker must be ready
@@ -245,6 +245,7 @@ def check(settings: Settings, workers: int, before: Settings | None = None) -> N
     if changed:
         raise SettingsError(f"Restart the server to change {' and '.join(changed)}.")
     limits_of(settings)
+    settings.sender  # noqa: B018  # raises if mail has no sender
     is_embedded = settings.database_path is not None
     if settings.backup_dir is not None and settings.database_path is not None:
         kept, data = settings.backup_dir.resolve(), settings.database_path.resolve().parent
