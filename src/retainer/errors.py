@@ -3,8 +3,11 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 CODES: dict[int, tuple[str, ...]] = {
     400: ("malformed_json", "bad_request"),
@@ -21,7 +24,7 @@ CODES: dict[int, tuple[str, ...]] = {
     415: ("unsupported_media_type",),
     422: (
         *("validation_failed", "unknown_parameter", "invalid_transition", "in_use", "locked", "already_billed"),
-        *("nothing_to_bill", "idempotency_key_reused", "not_owner"),
+        *("nothing_to_bill", "idempotency_key_reused", "not_owner", "mail_not_configured"),
     ),
     429: ("rate_limited",),
     500: ("server_error",),
@@ -40,6 +43,59 @@ MAX_SUGGESTIONS = 5
 MAX_NAME_LENGTH = 100
 POSITION = re.compile(r"\.[0-9]+(?=\.|$)")
 UNKNOWN = "unknown"
+MARKS = re.compile("⟨([^⟨⟩]*)⟩")
+"""A part of a sentence; see Sentence."""
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("limit", "page_size", "pagesize", "size", "count"), ("per_page",)),
+    **dict.fromkeys(("starting_after", "page_token", "next"), ("cursor", "after")),
+    **dict.fromkeys(("order", "order_by", "sort_by", "orderby"), ("sort",)),
+    **dict.fromkeys(("search", "query"), ("q",)),
+    **dict.fromkeys(("expand", "embed", "with"), ("include",)),
+    **dict.fromkeys(("updated_after", "modified_since", "since"), ("updated_since",)),
+    "created_after": ("created_since",),
+    "offset": ("page",),
+    "name": ("title", "subject"),
+    "title": ("name", "subject"),
+    "subject": ("title", "name"),
+}
+"""Names that other APIs give to our parameters and fields; letters alone would suggest none, or the opposite."""
+
+
+def nearest(name: str, known: Collection[str]) -> list[str]:
+    """Return the name that an unknown one probably means; empty if none is near."""
+    meant = [each for each in ELSEWHERE.get(name, ()) if each in known]
+    return meant[:1] or difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1)
+
+
+def shown(name: str) -> str:
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}..."
+
+
+def none_of(sent: Collection[str], known: Collection[str]) -> str:
+    """Return the sentence about the first name that is none of the known ones."""
+    unknown = next(name for name in sent if name not in known)
+    near = nearest(unknown, known)
+    return f"{shown(unknown) or 'An empty name'} is none of them{f': did you mean {near[0]}?' if near else '.'}"
+
+
+class Sentence(str):
+    """A sentence for callers of the API, whose parts are marked, so that a page can put them in the words of people.
+
+    The marks ⟨ and ⟩ stand around fields, days, amounts, records and terms of the API; callers do not see them.
+    """
+
+    __slots__ = ("marked",)
+    marked: str
+
+    def __new__(cls, text: str) -> Self:
+        made = super().__new__(cls, MARKS.sub(r"\1", text))
+        made.marked = marked(text)
+        return made
+
+
+def marked(text: str) -> str:
+    """Return a text with the marks of its parts, if it has some."""
+    return text.marked if isinstance(text, Sentence) else text
 
 
 class FieldErrors(dict[str, list[str]]):
@@ -53,6 +109,8 @@ class FieldErrors(dict[str, list[str]]):
     """Number of the errors that were not kept."""
     meant: frozenset[str] = frozenset()
     """The fields that unknown names probably mean; rules must not treat them as missing."""
+    calls: Mapping[str, str] = MappingProxyType({})
+    """The operations that help, by the sentences that advise them; see Refusal."""
     _counts: Counter[str] | None = None
     _listed: frozenset[str] = frozenset()
 
@@ -65,7 +123,7 @@ class FieldErrors(dict[str, list[str]]):
         if self._counts[kind] > MAX_OF_A_KIND:
             self.left_out += 1
         else:
-            self.setdefault(field, []).append(message)
+            self.setdefault(field, []).append(Sentence(message))
 
     def note_unknown(self, name: str, known: Collection[str], path: str = "", *, is_parameter: bool = False) -> None:
         """Note an unknown field or parameter.
@@ -74,14 +132,27 @@ class FieldErrors(dict[str, list[str]]):
         parameter or the first field without a suggestion.
         """
         count = 0 if self._counts is None else self._counts[UNKNOWN]
-        near = difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1) if count < MAX_SUGGESTIONS else []
+        near = nearest(name, known) if count < MAX_SUGGESTIONS else []
         self.meant |= {path + valid for valid in near}
-        message = f"Unknown {'parameter' if is_parameter else 'field'}."
-        message += f" Did you mean {near[0]}?" if near else ""
+        message = f"Unknown {'⟨parameter⟩' if is_parameter else 'field'}."
+        message += f" Did you mean ⟨{near[0]}⟩?" if near else ""
         if count < MAX_OF_A_KIND and (is_parameter or not near):
             message += self._listing(known)
-        shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}..."
-        self.note(path + shown, message, UNKNOWN)
+        self.note(path + shown(name), message, UNKNOWN)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note the errors of fields that the block raises, and go on after it. Raises other refusals."""
+        try:
+            yield
+        except Refusal as refusal:
+            if "errors" not in refusal.members:
+                raise
+            self.calls = {**self.calls, **refusal.calls}
+            for field, messages in refusal.members["errors"].items():
+                for message in messages:
+                    if message not in self.get(field, ()):
+                        self.note(field, message)
 
     def raise_errors(self) -> None:
         """Raise `validation_failed` with all errors, if there are any."""
@@ -89,7 +160,7 @@ class FieldErrors(dict[str, list[str]]):
             raise invalid(self)
 
     def _listing(self, known: Collection[str]) -> str:
-        sentence = f" Valid are: {', '.join(known) or 'none'}."
+        sentence = f"⟨ Valid are: {', '.join(known) or 'none'}.⟩"
         if sentence in self._listed:
             return ""
         self._listed |= {sentence}
@@ -99,7 +170,8 @@ class FieldErrors(dict[str, list[str]]):
 class Refusal(Exception):
     """An error response: its code, and a message that says what to do.
 
-    `members` are more fields of its body, `headers` are sent in addition to the common ones.
+    `members` are more fields of its body, `headers` are sent in addition to the common ones. `calls` has the operation
+    that does what a sentence of its messages advises: callers of the API read it there, people find a button instead.
     """
 
     def __init__(
@@ -109,14 +181,32 @@ class Refusal(Exception):
         *,
         errors: Mapping[str, list[str]] | None = None,
         headers: dict[str, str] | None = None,
+        calls: Mapping[str, str] = MappingProxyType({}),
         **members: Any,
     ) -> None:
-        super().__init__(message)
+        self.message = Sentence(message)
+        super().__init__(self.message)
         self.code = code
         self.status = STATUS[code]
-        self.message = message
         self.headers = headers or {}
+        for messages in (errors or {}).values():
+            messages[:] = map(Sentence, messages)
         self.members = members if errors is None else {"errors": errors, **members}
+        self.calls = calls
+
+    def for_callers(self) -> dict[str, object]:
+        """Return the message and the other members of its body, with the operations that they advise."""
+        if not self.calls:
+            return {"message": self.message, **self.members}
+        members, errors = dict(self.members), self.members.get("errors", {})
+        if errors:
+            members["errors"] = {field: list(map(self._with_calls, messages)) for field, messages in errors.items()}
+        return {"message": self._with_calls(self.message), **members}
+
+    def _with_calls(self, message: str) -> str:
+        for sentence, operation in self.calls.items():
+            message = message.replace(sentence, f"{sentence.removesuffix('.')}: {operation}.")
+        return message
 
 
 class InvalidValue(ValueError):
@@ -128,24 +218,41 @@ class InvalidValue(ValueError):
 
 
 class Unreadable(NamedTuple):
-    """What stands in a body for a text that a form could not read: its error is told with those of rules."""
+    """What stands in a body for a text that a form could not read: its error is reported with those of rules."""
 
     message: str
+
+
+def as_text(value: object) -> object:
+    """Return a sentence as the text that callers read, for encoders. Raises TypeError for other values."""
+    if isinstance(value, Sentence):
+        return str(value)
+    raise TypeError(f"{type(value)} cannot be encoded.")
 
 
 def invalid(errors: Mapping[str, list[str]], code: str = "validation_failed") -> Refusal:
     """Return a refusal with all errors; its message has the first one and the number of the others."""
     messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
-    left_out = errors.left_out if isinstance(errors, FieldErrors) else 0
+    noted = errors if isinstance(errors, FieldErrors) else FieldErrors()
+    left_out = noted.left_out
     others = len(messages) - 1 + left_out
     unlisted = f", of which {left_out} are not listed" if left_out else ""
     more = f" (and {others} more {'error' if others == 1 else 'errors'}{unlisted})" if others else ""
-    return Refusal(code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors)
+    return Refusal(
+        code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors, calls=noted.calls
+    )
 
 
-def not_found(noun: str) -> Refusal:
-    """Return a 404; the same for records that never existed, were deleted, or belong to another account."""
-    return Refusal("not_found", f"There is no such {noun} in this account. Check the id in the path.")
+class NoSuchRecord(Refusal):
+    """A 404 of a record; the same if it never existed, was deleted, or belongs to another account."""
+
+    def __init__(self, noun: str) -> None:
+        super().__init__("not_found", f"There is no such {noun} in this account. Check the id in the path.")
+        self.noun = noun
+
+
+def not_found(noun: str) -> NoSuchRecord:
+    return NoSuchRecord(noun)
 
 
 def method_not_allowed(method: str, allow: str, advice: str = "") -> Refusal:
@@ -163,11 +270,18 @@ class BodyErrors:
     sent: frozenset[str] = frozenset()
     """The fields that the body sets, also those that it sets to null."""
 
-    def __init__(self) -> None:
-        self.errors = FieldErrors()
-        self.codes: set[str] = set()
-        self.refused: set[str] = set()
+    @cached_property
+    def errors(self) -> FieldErrors:
+        return FieldErrors()
+
+    @cached_property
+    def codes(self) -> set[str]:
+        return set()
+
+    @cached_property
+    def refused(self) -> set[str]:
         """The fields whose values rules have refused, and those that contain them."""
+        return set()
 
     def note_unreadable(self, errors: FieldErrors) -> None:
         """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped.
@@ -185,7 +299,7 @@ class BodyErrors:
     def readable(self, *fields: str) -> bool:
         """Return whether these fields could be read, and were not refused so far: a rule may rely on their values.
 
-        Otherwise, its error would report a consequence beside its cause.
+        Otherwise, its error would report a consequence in addition to its cause.
         """
         if not self.unreadable and not self.refused:
             return True
@@ -201,10 +315,15 @@ class BodyErrors:
             name = name.rpartition(".")[0]
         return bool(name)
 
-    def error(self, field: str, message: str, code: str = "validation_failed") -> None:
+    def error(
+        self, field: str, message: str, code: str = "validation_failed", calls: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         name = self.prefix + field
         if self._is_unreadable(name):
             return
+        if calls:
+            self.errors.calls = {**self.errors.calls, **calls}
+        message = Sentence(message)
         if message not in self.errors.get(name, ()):  # a rule may check a line before its row is validated
             self.errors.note(name, message)
         self.codes.add(code)

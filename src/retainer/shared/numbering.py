@@ -1,6 +1,7 @@
 """Numbers that people read: the series of an account, the patterns that format them, and how a series goes on."""
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, NamedTuple
 
@@ -41,6 +42,7 @@ NUMBERED: dict[str, Table] = {
     for table in (clients, quotes, invoices, credit_notes, tickets)
 }
 """The tables whose next number can be set, by the fields of NextNumbers."""
+MAX_DIGITS = 9  # of a next number that can be set
 PREVIEWED = 100  # number of candidates that a preview looks at
 
 
@@ -131,6 +133,35 @@ def set_next_numbers(tx: Tx, numbers: audit.Fields) -> None:
     account = get_account(tx)
     target = audit.Target("account", account["id"], account["name"])
     audit.note_changes(tx, "account changed", target, before, after)
+
+
+def read_numbers(table: Table, pattern: str, numbers: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """Return the highest number of each series among numbers of documents, each with its day.
+
+    Those that the pattern would not write are left out.
+    """
+    found: dict[str, int] = {}
+    for text, day in numbers:
+        number_format = read_format(table, pattern, day)
+        inner = text[len(number_format.prefix) : len(text) - len(number_format.suffix)]
+        if inner.isascii() and inner.isdecimal() and len(inner) <= MAX_DIGITS:
+            number = int(inner)
+            if number_format.write(number) == text:
+                found[number_format.series] = max(number, found.get(number_format.series, 0))
+    return found
+
+
+def continue_after(tx: Tx, table: Table, numbers: dict[str, int]) -> None:
+    """Let series go on after these numbers, by their names; one that is beyond stays. The account notes it."""
+    field = next(field for field, numbered in NUMBERED.items() if numbered is table)
+    before = {field: _next_of(tx, table, LAST)[1]}
+    for name, number in sorted(numbers.items()):
+        last: int | None = tx.value(LOCKED, series=name)
+        if last is None or last < number:
+            tx.run(FIRST if last is None else SKIP, series=name, first=number)
+    account = get_account(tx)
+    target = audit.Target("account", account["id"], account["name"])
+    audit.note(tx, "account changed", target, before=before, after={field: _next_of(tx, table, LAST)[1]})
 
 
 def _next_of(tx: Tx, table: Table, last_number: ClauseElement) -> tuple[str, int, bool]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, null, select
@@ -10,6 +11,7 @@ from retainer.errors import BodyErrors, Refusal
 from retainer.kernel.roles import may
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
+from retainer.schema.work import tasks, time_entries
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
@@ -17,6 +19,7 @@ from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
 N = TypeVar("N", bound=NamedTuple)
+TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("ticket"))
 
 SentFields = dict[str, str]
 """The fields of a body that say something, each `sent` or `derived`: rules add those that they derive."""
@@ -54,8 +57,8 @@ def sent_fields(record: Record) -> SentFields:
     return {name: "sent" for name in record.__struct_fields__ if getattr(record, name) is not None}
 
 
-def concerns(before: Record | None, sent: SentFields, *fields: str) -> bool:
-    """Whether a body sets any of these relations. Otherwise they stay, and nothing is derived from them."""
+def sets_any(before: Record | None, sent: SentFields, *fields: str) -> bool:
+    """Whether a body sets any of these relations."""
     return before is None or not sent.keys().isdisjoint(fields)
 
 
@@ -76,7 +79,7 @@ def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: 
     elif stated != implied:
         noun = broad.removesuffix("_id")
         actual, other = (f"{noun} {parent}" if parent is not None else f"no {noun}" for parent in (implied, stated))
-        tx.error(narrow, f"Belongs to {actual}, not to {other}. Send matching values, or only {narrow}.")
+        tx.error(narrow, f"Belongs to {actual}, not to {other}. ⟨Send⟩ matching values, or only ⟨{narrow}⟩.")
 
 
 def validate_open(errors: BodyErrors, field: str, name: str, status: str | None, *, template: bool = False) -> None:
@@ -93,7 +96,7 @@ def validate_client_open(
     """Note an error if the client of a record is archived, unless it stays. Reads the status unless it is given."""
     client_id = record.client_id
     if client_id not in {None, getattr(before, "client_id", None)}:
-        validate_open(tx, field, f"Client {client_id}", status or tx.field(clients.c.status, client_id))
+        validate_open(tx, field, f"⟨Client {client_id}⟩", status or tx.field(clients.c.status, client_id))
 
 
 def validate_unreferred(
@@ -113,14 +116,21 @@ def _count_references(table: Table, column: str) -> Select[int]:
 
 
 def validate_transition(
-    errors: BodyErrors, before: str | None, after: str, transitions: Mapping[str, Collection[str]], advice: str = ""
+    errors: BodyErrors,
+    before: str | None,
+    after: str,
+    transitions: Mapping[str, Collection[str]],
+    advice: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Note `invalid_transition` if the table of transitions does not lead from one status to the other."""
+    """Note `invalid_transition` if the table of transitions does not lead from one status to the other.
+
+    `advice` has a sentence and the operation that does what it says.
+    """
     if before is not None and after != before and after not in transitions[before]:
         allowed = transitions[before]
         legal = f"It can become: {', '.join(allowed)}." if allowed else f"It stays {before}."
-        message = f"Cannot become {after} from {before}. {legal} {advice}".rstrip()
-        errors.error("status", message, "invalid_transition")
+        message = " ".join([f"Cannot become {after} from {before}.", legal, *advice])
+        errors.error("status", message, "invalid_transition", advice)
 
 
 def next_position(position: int) -> int:
@@ -130,7 +140,7 @@ def next_position(position: int) -> int:
 def validate_date_order(errors: BodyErrors, record: Record, first: str = "start_date", last: str = "due_date") -> None:
     start, end = getattr(record, first), getattr(record, last)
     if start and end and end < start and errors.readable(first):
-        errors.error(last, f"Must not be before {first}, which is {start}.")
+        errors.error(last, f"Must not be before ⟨{first}⟩, which is ⟨{start}⟩.")
 
 
 def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> int | None:
@@ -142,13 +152,21 @@ def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None
     return user_id
 
 
-def validate_locked(errors: BodyErrors, record: R, before: R, reason: str, names: Collection[str]) -> None:
-    """Note `locked` for each of these fields that has changed, and restore it."""
+def validate_locked(
+    errors: BodyErrors,
+    record: R,
+    before: R,
+    reason: str,
+    names: Collection[str],
+    advice: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Note `locked` for each of these fields that has changed, and restore it; `advice` as in `validate_transition`."""
+    message = " ".join([f"Cannot be changed any more: this one is {reason}.", *advice])
     for name in names:
         old = getattr(before, name)
         if getattr(record, name) != old:
             setattr(record, name, old)  # so that no other rule reports it
-            errors.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")
+            errors.error(name, message, "locked", advice)
 
 
 def build_owner(tx: Tx, user_id: int | None) -> int:
@@ -162,10 +180,18 @@ def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
         tx.error("user_id", message, "not_owner")
     elif user_id not in {former, tx.actor.user_id} and not may(tx.actor, "records"):
         tx.error(
-            "user_id", "Only an admin's or manager's key can name another user. Leave it out for the key's own user."
+            "user_id", "Only an admin's or manager's key can name another user. ⟨Leave it out⟩ for the key's own user."
         )
     else:
         read_user(tx, "user_id", user_id, former)
+
+
+def validate_settled(tx: Tx, *, is_settled: bool, billable: bool) -> None:
+    """Note an error if work that is not billable counts as billed."""
+    if is_settled and not billable:
+        tx.error(
+            "is_settled", "Must be ⟨false⟩ for work that is not billable. ⟨Send⟩ ⟨false⟩, or make the work billable."
+        )
 
 
 def check_deletion(tx: Tx, user_id: int, invoice_id: int | None, noun: str) -> None:
@@ -182,3 +208,23 @@ def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
         return None
     name = tx.field(users.c.name, user_id)
     return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."
+
+
+def validate_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
+    """Note an error if a `task` or `ticket` has time, also on its subtasks or tasks, or if a ticket has tasks."""
+    entries = tx.value(_count_entries(noun), record_id=record_id)
+    if entries:
+        parts = "subtasks" if noun == "task" else "tasks"
+        count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
+        tx.error(field, f"Is fixed while {count} on the {noun} or its {parts}. Move them first.")
+    elif noun == "ticket" and (count := tx.value(TASKS_OF_TICKET, ticket=record_id)):
+        belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
+        tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
+
+
+@cache
+def _count_entries(noun: str) -> Select[int]:
+    owner = tasks.c.parent_id if noun == "task" else tasks.c.ticket_id
+    on_tasks = time_entries.c.task_id.in_(select(tasks.c.id).where(owner == bindparam("record_id")))
+    on_record = time_entries.c[f"{noun}_id"] == bindparam("record_id")
+    return select(func.count()).select_from(time_entries).where(on_record | on_tasks)

@@ -7,13 +7,14 @@ from decimal import Decimal
 from functools import partial
 from io import SEEK_END, BytesIO, IOBase
 from typing import Annotated, BinaryIO, Literal, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 from stdnum import bic, iban
 from stdnum.exceptions import InvalidChecksum, ValidationError
 
 from retainer.errors import InvalidValue
-from retainer.values.kinds import Code191, Text50, UserId, exact, kind, read_text
+from retainer.values.kinds import Code191, Text50, UserId, exact, kind, read_text, read_url
 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -29,7 +30,7 @@ def read_base64(value: object) -> BinaryIO:
     """Return a stream of the bytes of a Base64 text (RFC 4648, 4), in one line or several; that of a form as it is."""
     if isinstance(value, IOBase):
         if not value.seek(0, SEEK_END):
-            raise InvalidValue(hint="this has no bytes.")
+            raise InvalidValue("This file has no bytes. Send another one.")
         return cast("BinaryIO", value)
     try:
         found = b64decode("".join(read_text(value).split()), validate=True)
@@ -93,7 +94,7 @@ RoundingUnit = Annotated[
 
 
 def missing_terms(percent: object, days: int | None) -> Iterator[tuple[str, str]]:
-    """Yield the field that is missing beside the other one, with its error. Without a discount, no days are needed."""
+    """Yield the missing one of two fields, with its error. Without a discount, no days are needed."""
     if percent and days is None:
         yield DAYS, f"Is needed with {PERCENT}: the days from the issue of an invoice in which clients can deduct it."
     if percent is None and days is not None:
@@ -146,3 +147,24 @@ AccountNumber = Annotated[str, kind(read_account_number, "4 to 20 digits, like 5
 Iban = Annotated[str, kind(read_iban, f"an IBAN like {IBAN_EXAMPLE}", examples=[IBAN_EXAMPLE])]
 BIC_FORM = "a BIC of 8 or 11 characters, like COBADEFFXXX"
 Bic = Annotated[str, kind(read_bic, BIC_FORM, examples=["COBADEFFXXX"])]
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDERS = frozenset({"number", "amount", "currency"})
+"""What an address at which clients pay names of an invoice."""
+
+
+def read_payment_url(value: object) -> str:
+    """Return an https address with placeholders. Refuses others, and those that could change the host."""
+    text = read_url(value)
+    url = urlsplit(text)
+    names, rest = PLACEHOLDER.findall(text), PLACEHOLDER.sub("", text)
+    if url.scheme != "https" or url.username is not None or {"{", "}"} & {*url.netloc, *rest}:
+        raise ValueError
+    if not PLACEHOLDERS.issuperset(names):
+        raise ValueError
+    return text
+
+
+PAYMENT_ADDRESS = "https://pay.example/{number}?amount={amount}"
+PAYMENT_FORM = f"an https URL that may name {{number}}, {{amount}} and {{currency}}, like {PAYMENT_ADDRESS}"
+PaymentUrl = Annotated[str, kind(read_payment_url, PAYMENT_FORM, maxLength=2048, examples=[PAYMENT_ADDRESS])]

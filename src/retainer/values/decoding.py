@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from retainer.errors import as_text
+
 T = TypeVar("T")
 _describing = threading.Lock()
 
@@ -22,7 +24,7 @@ def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
 
 
 def json_text(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value, enc_hook=as_text).decode()
 
 
 def converter(kind: object) -> Callable[[object], object]:

@@ -16,6 +16,7 @@ UNITS = {currency: Decimal(1).scaleb(-digits) for currency, digits in DIGITS.ite
 CLOCK_DIFFERENCE = timedelta(minutes=1)
 """How much the clocks of servers may differ: a time further in the future is of a clock that was ahead."""
 
+MIDNIGHT = datetime.min.time()
 FIRST_DAY = date.min.isoformat()
 LAST_DAY = date.max.isoformat()
 
@@ -44,6 +45,16 @@ def local_day(instant: str, timezone: str) -> str:
     return datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone)).date().isoformat()
 
 
+def day_end(day: str, timezone: str) -> str:
+    """Return the instant at which a calendar day ends in a time zone. Raises ValueError for an invalid day."""
+    return day_start(day_after(day, 1), timezone)
+
+
+def day_start(day: str, timezone: str) -> str:
+    """Return the instant at which a calendar day begins in a time zone. Raises ValueError for an invalid day."""
+    return as_instant(datetime.combine(date.fromisoformat(day), MIDNIGHT, ZoneInfo(timezone)))
+
+
 def decimal_text(value: Decimal) -> str:
     """Return a decimal as text, without exponent and without trailing zeros: `"7.5"`, `"2"`."""
     plain = format(value, "f")
@@ -57,7 +68,7 @@ def minor_units(amount: Decimal, currency: str) -> int:
     if units != scaled:
         digits = DIGITS[currency]
         places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
-        raise ValueError(f"{currency} has {places}: {amount} has more.")
+        raise ValueError(f"{currency} has {places}: ⟨{amount}⟩ has more.")
     return units
 
 

@@ -152,7 +152,7 @@ def read_likely(read: Parse) -> Parse:
         text: str = read(value)
         first, last = likely_days()
         if not first <= text[:10] <= last:
-            raise InvalidValue(f"Must be from {first} to {last}; this is {text[:10]}. Check the year.")
+            raise InvalidValue(f"Must be from ⟨{first}⟩ to ⟨{last}⟩; this is ⟨{text[:10]}⟩. Check the year.")
         return text
 
     return read_field

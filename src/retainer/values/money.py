@@ -55,6 +55,11 @@ def net_of(gross: int, rate: Decimal) -> int:
     return _rounded(gross / (1 + Fraction(rate) / 100))
 
 
+def rate_of(tax: int, taxable: int, places: int) -> Decimal:
+    """Return the percentage that a tax is of an amount, rounded half up to a number of decimal places."""
+    return Decimal(_rounded(Fraction(tax * 100 * 10**places, taxable))).scaleb(-places)
+
+
 def marked_up(net: int, markup_percent: Decimal) -> int:
     """Return minor units plus a surcharge in percent, rounded half up."""
     return _rounded(net * (1 + Fraction(markup_percent) / 100))

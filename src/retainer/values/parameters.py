@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, get_args, get_origin
 
-from retainer.errors import FieldErrors
+from retainer.errors import FieldErrors, marked, none_of
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import INVALID, reader, unwrapped
 
@@ -52,7 +52,7 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], object]:
         errors = FieldErrors()
         value = convert(raw, "", errors)
         if value is INVALID:
-            raise ValueError(errors[""][0])
+            raise ValueError(marked(errors[""][0]))
         return value
 
     return read
@@ -76,7 +76,7 @@ def validate_ranges(values: dict[str, Any], errors: FieldErrors) -> None:
             start = values.get(start_name) if end_name.endswith(end_suffix) else None
             if start is not None and end is not None and end < start:
                 relation = "be less than" if end_suffix == "_max" else "be before"
-                errors[end_name] = [f"Must not {relation} {start_name}, which is {start}."]
+                errors.note(end_name, f"Must not {relation} ⟨{start_name}⟩, which is ⟨{start}⟩.")
 
 
 def read_number(text: str, maximum: int = MAX_INTEGER) -> int:
@@ -87,7 +87,10 @@ def read_number(text: str, maximum: int = MAX_INTEGER) -> int:
 
 
 def read_sort(names: list[str], text: str) -> tuple[str, ...]:
-    parts = tuple(part.strip() for part in text.split(","))
-    if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
-        raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}, id; a minus sign sorts descending.")
+    parts, known = tuple(part.strip() for part in text.split(",")), [*names, "id"]
+    sent = [part.removeprefix("-") for part in parts]
+    is_known = set(sent) <= set(known)
+    if len(parts) > len(known) or not is_known:
+        message = f"Must be a comma-separated list of: {', '.join(known)}; a minus sign sorts descending."
+        raise ValueError(message if is_known else f"{message} {none_of(sent, known)}")
     return parts
