@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Table, and_, case, func, select
 
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.columns import in_literals
-from retainer.schema.expressions import has_covered_hours, is_unbilled, is_unpriced
+from retainer.schema.expressions import has_covered_hours, is_billed, is_unbilled, is_unpriced
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import comma_list
 from retainer.store.row_mapper import Derived, split_ids
@@ -21,9 +21,9 @@ ExpenseBillingStatus = Annotated[Literal["non_billable", "unbilled", "billed"], 
 
 
 def _status_of_time(table: Table) -> ColumnElement[str]:
-    billed, billable = table.c.invoice_line_id.is_not(None), table.c.billable.is_(True)
     excluded = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
-    return case((billed, "billed"), (~billable, "non_billable"), *excluded, else_="unbilled")
+    non_billable = (table.c.billable.is_(False), "non_billable")
+    return case((is_billed(table), "billed"), non_billable, *excluded, else_="unbilled")
 
 
 def _has_time_status(table: Table, statuses: frozenset[str]) -> ColumnElement[bool]:
@@ -32,8 +32,7 @@ def _has_time_status(table: Table, statuses: frozenset[str]) -> ColumnElement[bo
 
 
 def _status_of_expense(table: Table) -> ColumnElement[str]:
-    billed = table.c.invoice_line_id.is_not(None)
-    return case((billed, "billed"), (table.c.billable, "unbilled"), else_="non_billable")
+    return case((is_billed(table), "billed"), (table.c.billable, "unbilled"), else_="non_billable")
 
 
 def _milestone_invoice(table: Table) -> ColumnElement[Any]:
@@ -45,8 +44,8 @@ def _milestone_invoice(table: Table) -> ColumnElement[Any]:
 TimeBillingStatusField = Annotated[
     TimeBillingStatus,
     Derived(_status_of_time),
-    "`billed`: on an invoice, even a draft; `covered`: paid by a fixed fee or retainer; `unpriced`: without a rate; "
-    "`unbilled`: ready to be billed.",
+    "`billed`: on an invoice, even a draft, or `is_settled`; `covered`: paid by a fixed fee or retainer; `unpriced`: "
+    "without a rate; `unbilled`: ready to be billed.",
 ]
 TimeBillingStatusFilter = Annotated[
     tuple[TimeBillingStatus, ...] | None,
@@ -56,12 +55,17 @@ TimeBillingStatusFilter = Annotated[
 ExpenseBillingStatusField = Annotated[
     ExpenseBillingStatus,
     Derived(_status_of_expense),
-    "`billed`: on an invoice, even a draft; otherwise it follows from `billable`.",
+    "`billed`: on an invoice, even a draft, or `is_settled`; otherwise it follows from `billable`.",
 ]
 ExpenseBillingStatusFilter = Annotated[
     tuple[ExpenseBillingStatus, ...] | None,
     Where(lambda table, statuses: _status_of_expense(table).in_(statuses)),
     "Records whose `billing_status` is one of these.",
+]
+Settled = Annotated[
+    bool,
+    "True if it was billed outside of Retainer, such as by a program that was used before: it counts as billed, and no "
+    "invoice here can bill it. Only billable work can be settled.",
 ]
 Locked = Annotated[
     bool,

@@ -72,7 +72,7 @@ NOTES = (
 )
 
 
-class Settled(NamedTuple):
+class Settlement(NamedTuple):
     """What is due on an invoice, its credits, and the part of each credit note that reduced the balance."""
 
     due: int
@@ -80,13 +80,13 @@ class Settled(NamedTuple):
     applied: list[int]
 
 
-def settle(total: int, paid: int, discounted: int, notes: Iterable[int]) -> Settled:
+def settle(total: int, paid: int, discounted: int, notes: Iterable[int]) -> Settlement:
     """Return the balance of an issued invoice, from its payments less refunds, its discounts and its credit notes."""
     due, credited, applied = max(total - discounted - paid, 0), discounted, []
     for note in notes:
         applied.append(min(note, due))
         due, credited = due - applied[-1], credited + note
-    return Settled(due, credited, applied)
+    return Settlement(due, credited, applied)
 
 
 def status_of(due: int, paid: int, credited: int) -> str:

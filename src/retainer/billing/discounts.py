@@ -1,12 +1,12 @@
 """Early-payment discounts: the rest of an invoice that is settled with a payment within the days of its discount.
 
-A discount is a row beside its payment, on the day of it, and is removed with it. It is spread over the tax rates and
+A discount is a row of its own, on the day of its payment, and is removed with it. It is spread over the tax rates and
 the projects like a credit note over what is left of the invoice.
 """
 
 from decimal import Decimal
 
-from retainer.billing import shares
+from retainer.billing import rules, shares
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment, RecordPayment, discounts_of
 from retainer.documents.facts import EarlyPayment, TaxShare
@@ -36,9 +36,11 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, terms
     if payment.offset_invoice_id is not None:
         errors.error(FIELD, "Is granted for money that arrives, not with an offset.")
     elif terms is None:
-        errors.error(FIELD, "This invoice has no early-payment discount. Credit it instead, with a credit note.")
+        advice = "Credit it instead, with a credit note."
+        message = f"This invoice has no early-payment discount. {advice}"
+        errors.error(FIELD, message, calls={advice: rules.CREDIT_CALL})
     elif payment.paid_date > terms.last_day and not payment.force:
-        errors.error(FIELD, f"Its last day was {terms.last_day}. Send force: true to grant it all the same.")
+        errors.error(FIELD, f"Its last day was ⟨{terms.last_day}⟩. ⟨Send⟩ force: true to grant it all the same.")
     else:
         return allowed_by(terms, invoice)
     return Decimal(0)
@@ -56,7 +58,7 @@ def build_discount(payment: RecordPayment | None, invoice: Invoice) -> Payment |
 
 
 def save(tx: Tx, invoice: Invoice, discount: Payment, payment_id: int) -> None:
-    """Write a discount beside its payment, and the share of each project in it."""
+    """Write the discount of a payment, and the share of each project in it."""
     discount.payment_id = payment_id
     net = sum(minor_units(share.taxable_amount, invoice.currency) for share in discount.tax_breakdown or ())
     of_projects = shares.compute_shares(tx, invoice, net)

@@ -22,9 +22,9 @@ SET_OF_LINES = (
 Lines = Meta(max_length=MAX_LINES)
 FOLLOWS_FROM_LINES = MustMatch("It follows from the lines. Change those, and leave this out.")
 FOLLOWS_FROM_LINE = MustMatch(
-    "It follows from quantity, unit_price and discount_percent, or from the work. Leave it out."
+    "It follows from quantity, ⟨unit_price⟩ and ⟨discount_percent⟩, or from the work. ⟨Leave it out⟩."
 )
-NUMBERED = MustMatch("Retainer numbers it. Leave it out; external_id takes a number of your own.")
+NUMBERED = MustMatch("Retainer numbers it. ⟨Leave it out⟩; ⟨external_id⟩ takes a number of your own.")
 Subtotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the lines, before tax."]
 TaxTotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the `tax_amount` of each rate in `tax_breakdown`."]
 Total = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "`subtotal` plus `tax_total`."]
@@ -45,6 +45,11 @@ TaxExemptionReason = Annotated[
     Text255 | None,
     "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120), in place of the general sentence. "
     "Only a draft can change it. Omitted: the reason in the settings, in the client's language.",
+]
+IsImported = Annotated[
+    bool,
+    Derived(lambda table: table.c.imported_from.is_not(None), bool),
+    "True if another program has issued it: its PDF is the one that came with it, or a 406, and its XML a 406.",
 ]
 Warnings = Annotated[list[DocumentWarning], "What the draft, or what this request issued, probably should not say."]
 

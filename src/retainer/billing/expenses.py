@@ -15,9 +15,10 @@ from retainer.billing.allocation_types import (
     BillingLine,
     ExpenseBillingStatusField,
     ExpenseBillingStatusFilter,
+    Settled,
 )
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Summed
+from retainer.kernel.paging import Page, SummedPage
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -52,6 +53,7 @@ class Expense(Record):
     amount_includes_tax: Annotated[bool, "If false, tax is added to `amount`."] = True
     net_amount: Annotated[kinds.SignedMoney, "`amount` without tax; reports count it as cost."] = READ_ONLY
     billable: Annotated[bool, "Omitted: billable for a client, unless the project is not."] = SERVER_DEFAULT
+    is_settled: Settled = False
     markup_percent: Annotated[kinds.Markup, "Percent added to `net_amount` when it is billed."] = Decimal(0)
     billable_amount: Annotated[kinds.SignedMoney, "`net_amount` and markup, before tax; 0 if not billable."] = READ_ONLY
     billing_status: ExpenseBillingStatusField = READ_ONLY
@@ -103,11 +105,11 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     client = relations.load_row(tx, relations.ClientState, clients, expense.client_id)
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
-            name = f"Project {expense.project_id}"
+            name = f"⟨Project {expense.project_id}⟩"
             relations.validate_open(tx, "project_id", name, project.status, template=bool(project.is_template))
         if client:
             field = relations.first_sent(expense, sent, "client_id", "project_id")
-            relations.validate_open(tx, field, f"Client {expense.client_id}", client.status)
+            relations.validate_open(tx, field, f"⟨Client {expense.client_id}⟩", client.status)
     expense.user_id = relations.build_owner(tx, expense.user_id)
     relations.validate_owner(tx, expense.user_id, before.user_id if before else None, "expense")
     expense.date = expense.date or tx.today
@@ -117,7 +119,8 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     elif expense.billable and expense.client_id is None:
         is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
         if is_known:
-            tx.error("billable", "Must be false without a client. Send false, or name a client.")
+            tx.error("billable", "Must be ⟨false⟩ without a client. ⟨Send⟩ ⟨false⟩, or name a client.")
+    relations.validate_settled(tx, is_settled=expense.is_settled, billable=expense.billable)
     compute_amounts(tx, expense)
     return expense
 
@@ -137,7 +140,7 @@ api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
 
 
 @api.get()
-def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> Summed[Expense, ExpenseTotals]:
+def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> SummedPage[Expense, ExpenseTotals]:
     """List expenses, newest day first."""
     return summed_listing(tx, expenses, Expense, ExpenseTotals, filters, page)
 

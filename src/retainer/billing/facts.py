@@ -10,9 +10,9 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.billing.reading import Parties, load_parties
-from retainer.documents.facts import Credited, Document, Issuer, Line
+from retainer.documents.facts import CreditedDocument, Document, Issuer, Line
 from retainer.documents.tax_categories import with_reasons
-from retainer.documents.warnings import DocumentWarning, Preceding, warnings_of
+from retainer.documents.warnings import DocumentWarning, PrecedingInvoice, warnings_of
 from retainer.schema.billing import allocations, credit_notes, document_versions, expenses, invoice_lines, invoices
 from retainer.schema.work import milestones, time_entries
 from retainer.store.tx import Tx
@@ -109,7 +109,7 @@ def warnings(tx: Tx, record: Quote | Invoice, parties: Parties | None, former: s
     return warnings_of(of_invoice(record, parties, tx.today), tx.today, load_preceding(tx, record))
 
 
-def load_preceding(tx: Tx, invoice: Invoice) -> Preceding | None:
+def load_preceding(tx: Tx, invoice: Invoice) -> PrecedingInvoice | None:
     """Return the invoice that was issued before this one; None if that has another year in its number.
 
     Only a day in the past can be before that of the other invoice, so nothing is read for a later one.
@@ -118,7 +118,7 @@ def load_preceding(tx: Tx, invoice: Invoice) -> Preceding | None:
     row = tx.one(PRECEDING, id=invoice.id) if day is not None and day < tx.today else None
     if row is None or day is None:
         return None
-    found = Preceding._make(row)
+    found = PrecedingInvoice._make(row)
     year = found.issue_date[:4]
     return None if year != day[:4] and year in found.number else found
 
@@ -162,7 +162,7 @@ def of_credit_note(note: CreditNote, parties: Parties, invoice: CreditedInvoice)
         purchase_order=invoice.purchase_order,
         notes=note.description,
         tax_exemption_reason=invoice.tax_exemption_reason,
-        credited=Credited(invoice.number, invoice.issue_date),
+        credited=CreditedDocument(invoice.number, invoice.issue_date),
     )
 
 

@@ -1,6 +1,6 @@
 """Merging: the lines that a body describes, compared with those that its document has. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
@@ -15,6 +15,10 @@ from retainer.values.reading import ChildChange, fixed_errors, placeholder_of, w
 from retainer.values.records import Record
 
 Line = TypeVar("Line", QuoteLine, InvoiceLine)
+COMPARED: Mapping[type, set[str]] = {
+    model: writable_fields(model).keys() - {"position"} for model in (QuoteLine, InvoiceLine)
+}
+"""What bodies say of lines."""
 FOLLOW_FROM_WORK = {"description", "unit_price", "quantity", "unit", "project_id", "tax_rate"}
 NOT_CONTENTS = {*Record.__struct_fields__, "quote_id", "invoice_id", "position"}
 
@@ -57,7 +61,7 @@ def says_same(line: Record, former: Record) -> bool:
     bills_work = getattr(former, "kind", "item") != "item"
     follows = FOLLOW_FROM_WORK if bills_work else {"tax_rate"}
     defaults = {} if bills_work else {"quantity": Decimal(1)}
-    for name in writable_fields(type(line)).keys() - {"position"}:
+    for name in COMPARED[type(line)]:
         value = getattr(line, name)
         value = defaults.get(name) if value is None else value
         if _plain(value) != _plain(getattr(former, name)) and not (value is None and name in follows):
@@ -77,6 +81,8 @@ def keep_equal_lines(lines: list[Line], before: Sequence[Line]) -> None:
     for line in reversed(before):
         if line.id not in named:
             free.setdefault(contents_of(line), []).append(line)
+    if not free:
+        return
     for place, line in enumerate(lines):
         if line.id is None and (equal := free.get(contents_of(line))):
             lines[place] = equal.pop()

@@ -21,10 +21,10 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, other
     """Return what the other invoice can pay; None without an offset, or with its errors noted."""
     if payment.offset_invoice_id is None:
         if payment.method == "offset":
-            errors.error(FIELD, "Is required with the method offset: the invoice whose refund_due pays this one.")
+            errors.error(FIELD, "Is required with the method offset: the invoice whose ⟨refund_due⟩ pays this one.")
         return None
     if payment.method != "offset":
-        errors.error("record_payment.method", "Must be offset with offset_invoice_id.")
+        errors.error("record_payment.method", "Must be offset with ⟨offset_invoice_id⟩.")
     if other is None:
         errors.error(FIELD, MISSING.format("invoice"))
     elif other.id == invoice.id:
@@ -34,7 +34,7 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, other
     elif other.currency != invoice.currency:
         errors.error(FIELD, f"Is in {other.currency}; this one is in {invoice.currency}.")
     elif not other.refund_due:
-        errors.error(FIELD, f"Has no refund_due: nothing of {other.number or 'a draft'} is to be refunded.")
+        errors.error(FIELD, f"Has no ⟨refund_due⟩: nothing of {other.number or 'a draft'} is to be refunded.")
     else:
         return other.refund_due
     return None
@@ -52,7 +52,7 @@ def build_counterpart(errors: BodyErrors, payment: RecordPayment | None, other: 
     changed = {"invoice_id": other.id, "offset_invoice_id": payment.invoice_id, "amount": -payment.amount}
     refund = Payment(**fields | changed)
     if is_overdrawn(moved((*other.payments, refund))):
-        errors.error("record_payment.paid_date", f"Less had been paid on {other.number} by then. Send a later day.")
+        errors.error("record_payment.paid_date", f"Less had been paid on {other.number} by then. ⟨Send⟩ a later day.")
     return refund
 
 

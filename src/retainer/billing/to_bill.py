@@ -31,7 +31,7 @@ from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.columns import in_literals
 from retainer.schema.rollups import project_sums
 from retainer.schema.work import milestones, projects, time_entries
-from retainer.store.engines.sql import DAY, INSTANT, INTEGER, TEXT, DialectFunction
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER, TEXT, DialectFunction, month_name
 from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
 
@@ -120,10 +120,6 @@ def due_fixed_fee(project: FromClause, end: End) -> ColumnElement[int]:
 def month_number(day: ColumnElement[str]) -> ColumnElement[int]:
     text = cast(day, TEXT)
     return MONTHS * cast(func.substr(text, 1, 4), INTEGER) + cast(func.substr(text, 6, 2), INTEGER)
-
-
-def month_name(day: ColumnElement[str]) -> ColumnElement[str]:
-    return func.substr(cast(day, TEXT), 1, len("2026-11"))
 
 
 def due_months(project: FromClause, end: End) -> ColumnElement[int]:

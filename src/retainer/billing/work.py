@@ -9,12 +9,12 @@ from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine
 from retainer.billing.invoices.unbilled import Selection, UnbilledWork
 from retainer.billing.kinds.base import (
     NO_TERMS,
-    Found,
     Key,
     LineContext,
     LineTerms,
     Rows,
-    Selectable,
+    SelectableWork,
+    UnbilledMatch,
     Work,
     WorkKind,
     ids_of,
@@ -31,9 +31,9 @@ from retainer.schema.billing import invoice_lines
 from retainer.store.tx import Tx
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
-SELECTABLE: tuple[Selectable, ...] = (*KINDS, FIXED_FEES)
+SELECTABLE: tuple[SelectableWork, ...] = (*KINDS, FIXED_FEES)
 Lines = Sequence[InvoiceLine]
-Matches = Sequence[tuple[Selectable, Selection, Found]]
+Matches = Sequence[tuple[SelectableWork, Selection, UnbilledMatch]]
 NO_LINES: Mapping[int, InvoiceLine] = {}
 FREE = update(invoice_lines).where(on_lines(invoice_lines.c.id)).values(is_freed=True)
 
@@ -52,7 +52,7 @@ def count_work(lines: Lines) -> int:
 
 
 def excess(tx: Tx, count: int) -> str:
-    """Return why an invoice cannot bill so many pieces of work; empty if it can."""
+    """Return why an invoice cannot bill this number of items; empty if it can."""
     left = tx.billable_left
     if count > MAX_WORK:
         return f"one invoice takes {MAX_WORK}"
@@ -73,7 +73,7 @@ def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice, terms: LineTerms)
     count, named = sum(found.size for _, _, found in matches), count_work(invoice.lines)
     if reason := excess(tx, count + named):
         besides = f", besides {named} that lines name" if named else ""
-        advice = "limit the days with from and to, or the projects with project_ids"
+        advice = "limit the days with from and to, or the projects with ⟨project_ids⟩"
         tx.error("unbilled_work", f"Matches {count} pieces of work{besides}; {reason}. Bill them in parts: {advice}.")
         return matches, []
     return matches, [line for _, _, found in matches if found.size for line in found.lines]
@@ -92,19 +92,19 @@ def read_work(
         advice = "Bill less at once, by days or projects, or group more"
         tx.error("lines", f"Would be {len(lines)}; at most {MAX_LINES} are possible. {advice}.")
         tx.raise_errors()
-    count = count_work(invoice.lines) + count_work(added)
+    keys: dict[WorkKind, list[Key]] = {}
+    for line in lines:
+        for kind in kinds_of(line):
+            keys.setdefault(kind, []).extend(kind.keys_of(line))
+    count = sum(map(len, keys.values())) + (count_work(invoice.lines) if added else 0)
     if reason := excess(tx, count):
         tx.error("lines", f"Would bill {count} items; {reason}. Bill the rest with another one.")
         tx.raise_errors()
     if tx.billable_left is not None:
         tx.billable_left -= count
-    keys: dict[WorkKind, set[Key]] = {}
-    for line in lines:
-        for kind in kinds_of(line):
-            keys.setdefault(kind, set()).update(kind.keys_of(line))
     rows: Rows = {}
     for kind, of_kind in keys.items():
-        rows |= kind.load(tx, of_kind)
+        rows |= kind.load(tx, set(of_kind))
     project_ids = {invoice.project_id, *(line.project_id for line in lines), *(row.project_id for row in rows.values())}
     project_ids.update(project_id for _, selection, _ in matches for project_id in selection.project_ids or ())
     now = {line.id: line for line in current}

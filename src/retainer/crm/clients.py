@@ -44,9 +44,7 @@ class Client(Record):
     ] = SERVER_DEFAULT
     status: Status = "active"
     email: Annotated[kinds.Email | None, "General address of the client. People are external contacts."] = None
-    invoice_email: Annotated[
-        kinds.Email | None, "Address for invoices, if different from `email`. Retainer sends no mail."
-    ] = None
+    invoice_email: Annotated[kinds.Email | None, "Address for invoices, if different from `email`."] = None
     phone: Annotated[Phone | None, "Stored as sent, in any format."] = None
     website: Annotated[kinds.Url | None, "Home page of the client. Websites that you maintain are sites."] = None
     address_line1: Annotated[
@@ -89,6 +87,9 @@ class Client(Record):
         "Days from the issue of an invoice in which the client can deduct `early_payment_discount_percent`.",
     ] = None
     language: Language | None = None
+    reminders: Annotated[
+        bool, "False: the client gets no reminders of overdue invoices, whatever the settings of the account say."
+    ] = True
     notes: Annotated[kinds.Text10000 | None, "Internal notes. `q` searches them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []

@@ -47,7 +47,7 @@ SEPA_TRANSFER, CREDIT_TRANSFER = "58", "30"
 """UNTDID 4461."""
 
 
-class Missing(NamedTuple):
+class MissingFact(NamedTuple):
     """A fact that an e-invoice lacks: the field of the document that it concerns, if any, and a sentence."""
 
     field: str | None
@@ -79,30 +79,32 @@ def clean(text: str) -> str:
     return NO_XML.sub("", text.replace("\r\n", "\n")).strip()
 
 
-def missing_facts(document: Document) -> list[Missing]:
+def missing_facts(document: Document) -> list[MissingFact]:
     """Return what an e-invoice of this document lacks; empty if it can be written."""
     issuer, customer, found = document.issuer, document.customer, tax_categories.categories(document)
     has_number = tax_categories.is_numbered(issuer)
     if document.kind == "quote":
-        return [Missing(None, "A quote has no e-invoice.")]
+        return [MissingFact(None, "A quote has no e-invoice.")]
     if document.is_draft:
-        return [Missing("status", "A draft has no e-invoice: issue the invoice first.")]
+        return [MissingFact("status", "A draft has no e-invoice: issue the invoice first.")]
     missing = []
     if not issuer.country:
-        missing.append(Missing(None, "The agency has no country: add it in the console under Settings."))
+        missing.append(MissingFact(None, "The agency has no country: add it in the console under Settings."))
     if not customer.country:
-        missing.append(Missing("client_id", f"The client has no country: set the `country` of {customer.name}."))
+        missing.append(MissingFact("client_id", f"The client has no country: set the ⟨`country`⟩ of {customer.name}."))
     if not has_number and found != ["O"]:
-        missing.append(Missing(None, "The agency's VAT number is missing: correct it in the console under Settings."))
+        missing.append(
+            MissingFact(None, "The agency's VAT number is missing: correct it in the console under Settings.")
+        )
     elif not has_number and not clean(issuer.registration_number or ""):
         message = "The agency has no VAT number, tax number or registration number, by which clients know it: add one"
-        missing.append(Missing(None, f"{message} in the console under Settings."))
+        missing.append(MissingFact(None, f"{message} in the console under Settings."))
     elif "O" in found and found != ["O"]:
         message = "EN 16931 allows no tax beside lines that are not subject to VAT: bill them with two invoices."
-        missing.append(Missing("lines", message))
+        missing.append(MissingFact("lines", message))
     if DIGITS[document.currency] > 2:
         message = f"EN 16931 allows two decimal places; amounts in {document.currency} have more."
-        missing.append(Missing("currency", message))
+        missing.append(MissingFact("currency", message))
     return missing
 
 

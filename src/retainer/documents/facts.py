@@ -79,7 +79,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     discount_percent: Decimal = Decimal(0)
     is_time: bool = False
     is_optional: bool = False
-    """Offered by a quote beside its total, which leaves it out."""
+    """Offered by a quote, but not part of its total."""
 
 
 class TaxShare(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ class TaxShare(msgspec.Struct, frozen=True):
     tax_amount: Annotated[SignedMoney, "The tax on `taxable_amount`, rounded half up."]
 
 
-class Credited(msgspec.Struct, frozen=True):
+class CreditedDocument(msgspec.Struct, frozen=True):
     number: str
     issue_date: str
 
@@ -136,7 +136,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     tax_exemption_reason: str | None = None
     exemption_reasons: dict[str, str] | None = None
     """Why no tax is charged, by category; None in facts of before, for which the rules of today say it."""
-    credited: Credited | None = None
+    credited: CreditedDocument | None = None
     version: int = 1
     version_date: str | None = None
     """The day of a later version, which replaces the earlier ones."""

@@ -20,6 +20,7 @@ from retainer.documents.tax_categories import (
     vat_number,
 )
 from retainer.documents.wording import NO_VAT, country_name
+from retainer.errors import Sentence
 from retainer.values.exact import decimal_text
 from retainer.values.vat_numbers import vat_territory
 
@@ -43,6 +44,7 @@ class DocumentWarning(msgspec.Struct):
             "wrong_check_digits",
             "distant_issue_date",
             "date_before_preceding_invoice",
+            "date_before_service",
             "early_payment_over",
             "due_date_past",
             "issuer_without_tax_number",
@@ -57,15 +59,18 @@ class DocumentWarning(msgspec.Struct):
     field: Annotated[str | None, "The field that it is about; null if it is about the settings of the account."]
     message: Annotated[str, "What is probably wrong, and what to do about it."]
 
+    def __post_init__(self) -> None:
+        self.message = Sentence(self.message)
 
-class Preceding(NamedTuple):
+
+class PrecedingInvoice(NamedTuple):
     """The invoice that was issued before this one, in the same series of numbers."""
 
     number: str
     issue_date: str
 
 
-def warnings_of(document: Document, today: str, preceding: Preceding | None = None) -> list[DocumentWarning]:
+def warnings_of(document: Document, today: str, preceding: PrecedingInvoice | None = None) -> list[DocumentWarning]:
     """Return the warnings about a quote or an invoice, as if it were issued today if it has no date."""
     about_tax = (*_about_client(document), *_about_untaxed_lines(document), *_about_taxed_lines(document))
     about_days = _about_days(document, today, preceding) if document.kind == "invoice" else ()
@@ -77,7 +82,7 @@ def warnings_of(document: Document, today: str, preceding: Preceding | None = No
 def _about_client(document: Document) -> Iterator[DocumentWarning]:
     customer = document.customer
     if not customer.country:
-        message = f"{customer.name} has no country, which decides about tax. Set the client's `country`."
+        message = f"{customer.name} has no country, which decides about tax. Set the client's ⟨`country`⟩."
         if document.kind != "quote":
             message = f"{message} Without it, there will be no e-invoice."
         yield DocumentWarning("client_without_country", "client_id", message)
@@ -99,7 +104,7 @@ def _about_untaxed_lines(document: Document) -> Iterator[DocumentWarning]:
         yield DocumentWarning(
             "zero_rate_without_vat_number",
             field,
-            f"{customer.name} in {country} is billed without tax, and {known}. Add `vat_number` to the "
+            f"{customer.name} in {country} is billed without tax, and {known}. Add ⟨`vat_number`⟩ to the "
             "client if it is a business that owes the tax, or charge tax.",
         )
     has_reason = issuer.is_small_business or document.tax_exemption_reason
@@ -115,7 +120,7 @@ def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
         return
     rate = decimal_text(max(line.tax_rate for line in document.lines))
     if issuer.is_small_business:
-        message = f"{rate}% tax is charged, and the settings say that the agency is a small business without tax."
+        message = f"⟨{rate}⟩% tax is charged, and the settings say that the agency is a small business without tax."
         yield DocumentWarning("tax_of_small_business", field, f"{message} Set the rate to 0, or change the settings.")
     elif is_business_elsewhere_in_eu(document) or (is_outside_eu(document) and tax_number(customer)):
         country = country_name(customer.country or "", "en")
@@ -123,7 +128,7 @@ def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
         yield DocumentWarning(
             "tax_for_business_abroad",
             field,
-            f"{rate}% tax is charged to {customer.name} in {country}, a business that {owed}. Set the rate "
+            f"⟨{rate}⟩% tax is charged to {customer.name} in {country}, a business that {owed}. Set the rate "
             "to 0, unless the service is taxed where the agency is.",
         )
 
@@ -132,7 +137,7 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
     distance = date.fromisoformat(document.issue_date) - date.fromisoformat(today)
     if abs(distance.days) > DISTANT_DAYS:
         when = f"{abs(distance.days)} days {'from now' if distance.days > 0 else 'ago'}"
-        message = f"The date of the document is {document.issue_date}, {when}. Check the year and the month."
+        message = f"The date of the document is ⟨{document.issue_date}⟩, {when}. Check the year and the month."
         yield DocumentWarning("distant_issue_date", "issue_date", message)
     if document.kind == "quote":
         return
@@ -140,18 +145,24 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
         yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
 
 
-def _about_days(document: Document, today: str, preceding: Preceding | None) -> Iterator[DocumentWarning]:
+def _about_days(document: Document, today: str, preceding: PrecedingInvoice | None) -> Iterator[DocumentWarning]:
     if preceding is not None and document.issue_date < preceding.issue_date:
-        message = f"The date of the document is {document.issue_date}, but invoice {preceding.number}, which was issued"
+        message = (
+            f"The date of the document is ⟨{document.issue_date}⟩, but invoice {preceding.number}, which was issued"
+        )
         advice = "Dates should follow the order of numbers: choose that day or a later one."
-        message = f"{message} before it, bears {preceding.issue_date}. {advice}"
+        message = f"{message} before it, bears ⟨{preceding.issue_date}⟩. {advice}"
         yield DocumentWarning("date_before_preceding_invoice", "issue_date", message)
+    if document.service_from is not None and document.issue_date < document.service_from:
+        message = f"The date of the document is ⟨{document.issue_date}⟩, before its work, which begins on"
+        message = f"{message} ⟨{document.service_from}⟩. Choose a later date, unless the client pays in advance."
+        yield DocumentWarning("date_before_service", "issue_date", message)
     discount = early_payment(document)
     if discount is not None and discount.last_day < today:
-        message = f"The discount for early payment ends on {discount.last_day}, before today. Choose a later date."
+        message = f"The discount for early payment ends on ⟨{discount.last_day}⟩, before today. Choose a later date."
         yield DocumentWarning("early_payment_over", "issue_date", message)
     if document.due_date is not None and document.due_date < today:
-        message = f"The invoice is due on {document.due_date}, before today. Choose a later day."
+        message = f"The invoice is due on ⟨{document.due_date}⟩, before today. Choose a later day."
         yield DocumentWarning("due_date_past", "due_date", message)
 
 
@@ -183,8 +194,11 @@ def _has_address(party: Address) -> bool:
 
 def _about_characters(document: Document) -> Iterator[DocumentWarning]:
     """Yield a warning for each field with characters that the fonts of documents lack."""
-    for field, parts in _printed_texts(document):
-        if found := unprintable_characters(" ".join(filter(None, parts))):
+    printed = {field: " ".join(filter(None, parts)) for field, parts in _printed_texts(document)}
+    if not unprintable_characters(" ".join(printed.values())):  # of nearly every document, which is looked at once
+        return
+    for field, text in printed.items():
+        if found := unprintable_characters(text):
             more = len(found) - SHOWN_CHARACTERS
             shown = " ".join(map(_visible, found[:SHOWN_CHARACTERS])) + (f" and {more} more" if more > 0 else "")
             yield DocumentWarning("unprintable_characters", field, f"The PDF prints squares instead of {shown}.")

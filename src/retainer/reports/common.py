@@ -8,11 +8,12 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo
 
 import msgspec
-from sqlalchemy import Select, Text, bindparam, cast, func
+from sqlalchemy import Select, bindparam, func
 
 from retainer.kernel.query import Query
-from retainer.rollups.summaries import MONTH, Figures, Sums, keyed
+from retainer.rollups.summaries import Figures, Sums, keyed
 from retainer.schema.identity import accounts
+from retainer.store.engines.sql import month_name
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import FIRST_DAY, UNITS, as_instant, half_up, percent
@@ -155,7 +156,7 @@ def begin(
         since = default_start(date.fromisoformat(last)).isoformat()
     if since is not None and since > last:
         hint = "" if query.to else " That is today, unless you send another."
-        tx.error("from", f"Must not be after the last day of the period, {last}.{hint}")
+        tx.error("from", f"Must not be after the last day of the period, ⟨{last}⟩.{hint}")
     elif since is not None and days_from(since, last) > MAX_DAYS:
         days = days_from(since, last)
         tx.error("from", f"The period has {days} days. At most {MAX_DAYS} are possible: choose a later day.")
@@ -191,7 +192,7 @@ def _figures(row: type[msgspec.Struct], others: tuple[str, ...]) -> list[tuple[s
 def sums_of(rows: Select[Any], by: tuple[str, ...], figures: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
     """Select sums of rows with a `day` from `first` to `last`, by columns or `month`; `limits` are bound columns."""
     columns = rows.selected_columns
-    month = func.substr(cast(columns.day, Text), 1, MONTH)
+    month = month_name(columns.day)
     keys = [month.label(name) if name == "month" else columns[name] for name in by]
     sums = [func.sum(columns[name]) for name in figures]
     conditions = [columns[name] == bindparam(name) for name in limits]

@@ -23,7 +23,7 @@ from retainer.values.kinds import Percent, SignedMoney
 By = Annotated[Literal["issue", "payment"], Meta(title="TaxPoint")]
 TaxCategory = Annotated[Category, Meta(title="TaxCategory")]
 CATEGORIES: tuple[Category, ...] = ("S", "AE", "G", "O", "E")
-"""The order of the rows of a currency: first what is taxed, then what others owe, and what nobody does."""
+"""The order of the rows of a currency: taxed, then with tax that the client owes, then without tax."""
 
 
 class TaxQuery(common.ReportQuery):

@@ -49,7 +49,7 @@ OWN = select(*accounts.c[ISSUER]).where(accounts.c.id == ACCOUNT)
 read_breakdown, read_customer, read_issuer = decoder(list[TaxShare]), decoder(Customer), decoder(Issuer)
 
 
-class Taxed(NamedTuple):
+class TaxedDocument(NamedTuple):
     """An invoice or a credit note: the invoice whose parties decide its tax, and its amounts at each rate."""
 
     invoice_id: int
@@ -57,7 +57,7 @@ class Taxed(NamedTuple):
     shares: list[Share]
 
 
-class Event(NamedTuple):
+class MoneyEvent(NamedTuple):
     """A payment, refund, discount or credit note; events of an invoice count in the order of their first members."""
 
     day: str
@@ -67,12 +67,12 @@ class Event(NamedTuple):
     credited: Iterable[Share] = ()
 
 
-class Sides(NamedTuple):
+class TaxedSides(NamedTuple):
     issuer: Issuer
     customer: Customer
 
 
-Counted = Iterator[tuple[Taxed, Share, dict[str, int]]]
+Counted = Iterator[tuple[TaxedDocument, Share, dict[str, int]]]
 """Figures of a document at one rate."""
 
 
@@ -120,17 +120,19 @@ def _written_off(tx: Tx, period: Period, query: ReportQuery) -> Counted:
                 yield taxed, share, {"written_off": share.taxable, "written_off_tax": share.tax}
 
 
-def _with_events(tx: Tx, name: str, period: Period, query: ReportQuery) -> Iterator[tuple[Taxed, list[Event]]]:
+def _with_events(
+    tx: Tx, name: str, period: Period, query: ReportQuery
+) -> Iterator[tuple[TaxedDocument, list[MoneyEvent]]]:
     """Yield invoices, and all that changed them up to the end of the period."""
     found = {taxed.invoice_id: taxed for taxed in _documents(tx, name, period, query)}
-    events: dict[int, list[Event]] = {invoice_id: [] for invoice_id in found}
+    events: dict[int, list[MoneyEvent]] = {invoice_id: [] for invoice_id in found}
     for kind in ("payments", "credits") if found else ():
         for invoice_id, day, id_, paid, breakdown in _rows(tx, f"{kind} of {name}", period, query):
             if invoice_id in found and breakdown is None:
-                events[invoice_id].append(Event(day, PAYMENT, id_, paid))
+                events[invoice_id].append(MoneyEvent(day, PAYMENT, id_, paid))
             elif invoice_id in found:
                 credited = shares_of(breakdown, found[invoice_id].currency)
-                events[invoice_id].append(Event(day, CREDIT, id_, credited=credited))
+                events[invoice_id].append(MoneyEvent(day, CREDIT, id_, credited=credited))
     return ((taxed, events[invoice_id]) for invoice_id, taxed in found.items())
 
 
@@ -144,7 +146,7 @@ def _of_payments(tx: Tx, period: Period, query: ReportQuery) -> Counted:
                     yield taxed, share, figures
 
 
-def received(shares: list[Share], events: Iterable[Event]) -> Iterator[tuple[Event, list[Share]]]:
+def received(shares: list[Share], events: Iterable[MoneyEvent]) -> Iterator[tuple[MoneyEvent, list[Share]]]:
     """Yield each event of an invoice, and what it adds to what was received at each rate, which begins with nothing."""
     rates = [share.tax_rate for share in shares]
     left = [units for share in shares for units in share[1:]]
@@ -160,7 +162,7 @@ def received(shares: list[Share], events: Iterable[Event]) -> Iterator[tuple[Eve
         before = now
 
 
-def unpaid(shares: list[Share], events: Iterable[Event]) -> list[Share]:
+def unpaid(shares: list[Share], events: Iterable[MoneyEvent]) -> list[Share]:
     """Return what of an invoice was neither paid nor credited, by net and tax at each rate."""
     rates, found = [share.tax_rate for share in shares], list(events)
     left = [units for share in shares for units in share[1:]]
@@ -174,7 +176,7 @@ def unpaid(shares: list[Share], events: Iterable[Event]) -> list[Share]:
     return [Share(*each) for each in zip(rates, rest[::2], rest[1::2], strict=True)]
 
 
-def _places(event: Event, rates: list[Decimal]) -> Iterator[tuple[int, int]]:
+def _places(event: MoneyEvent, rates: list[Decimal]) -> Iterator[tuple[int, int]]:
     """Yield what an event takes of the net and the tax at each rate, with its place among both."""
     for share in event.credited:
         yield from enumerate(share[1:], start=2 * rates.index(share.tax_rate))
@@ -220,7 +222,7 @@ def _categories_of_zero(tx: Tx, ids: set[int]) -> dict[int, Category]:
     rows = tx.all(SIDES, ids=json.dumps(sorted(ids))) if ids else []
     own = _own_tax(tx) if any(issuer is None for *_, issuer in rows) else Issuer(name="")
     return {
-        id_: category_of(Sides(read_issuer(issuer) if issuer else own, read_customer(customer)), ZERO)
+        id_: category_of(TaxedSides(read_issuer(issuer) if issuer else own, read_customer(customer)), ZERO)
         for id_, customer, issuer in rows
     }
 
@@ -236,10 +238,10 @@ def _own_tax(tx: Tx) -> Issuer:
     )
 
 
-def _documents(tx: Tx, name: str, period: Period, query: ReportQuery) -> Iterator[Taxed]:
+def _documents(tx: Tx, name: str, period: Period, query: ReportQuery) -> Iterator[TaxedDocument]:
     for invoice_id, currency, breakdown in _rows(tx, name, period, query):
         if query.currency in {None, currency}:  # or SQLite might follow an index by currency
-            yield Taxed(invoice_id, currency, shares_of(breakdown, currency))
+            yield TaxedDocument(invoice_id, currency, shares_of(breakdown, currency))
 
 
 def _rows(tx: Tx, name: str, period: Period, query: ReportQuery) -> list[Row]:

@@ -25,9 +25,10 @@ from retainer.kernel.resource import Resource
 from retainer.reports import common
 from retainer.reports.common import Period, Ratio, ratio
 from retainer.rollups import summaries
-from retainer.rollups.sources import TIME
+from retainer.rollups.sources import TIME, VALUE
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
+from retainer.schema.expressions import is_billed
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
 from retainer.store.engines.sql import INTEGER, is_listed
@@ -38,8 +39,9 @@ from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
 
 KEYS = ("user_id", "currency")
 SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
-WORKED = TIME.rows.add_columns(
-    case((time_entries.c.invoice_line_id.is_not(None), time_entries.c.amount), else_=0).label("billed_value")
+WORKED = TIME.rows.with_only_columns(
+    *(column for column in TIME.rows.selected_columns if column.key != "billed_value"),
+    case((is_billed(time_entries), VALUE), else_=0).label("billed_value"),
 )
 MAX_GROUPS = 10_000
 GroupBy = Annotated[Literal["client", "task", "day"], Meta(title="UtilisationGrouping")]

@@ -240,7 +240,7 @@ def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFiel
     site.plugins = build_plugins(tx, site.plugins or [])
     if before is None or site.url != before.url:
         validate_address(tx, site)
-    if relations.concerns(before, sent, *RELATIONS):
+    if relations.sets_any(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
             relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)

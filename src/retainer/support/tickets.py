@@ -31,7 +31,6 @@ from retainer.values.common import ExternalId, Minutes, Priority
 from retainer.values.exact import minutes_between
 from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, MustMatch, Record
-from retainer.work.tasks import validate_no_time
 
 UNRESOLVED = ("open", "pending", "on_hold")
 
@@ -85,7 +84,7 @@ def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]
     return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
-NUMBERED = MustMatch("Retainer assigns the number. Leave it out; use external_id for a number of your own.")
+NUMBERED = MustMatch("Retainer assigns the number. ⟨Leave it out⟩; use ⟨external_id⟩ for a number of your own.")
 
 
 class Ticket(Record):
@@ -106,7 +105,7 @@ class Ticket(Record):
     requester_email: Annotated[
         Email | None,
         "Address of the requester. Default: the contact's. The address of a client's contact sets `contact_id`. "
-        "Retainer sends no mail.",
+        "Requesters get no mail.",
     ] = None
     status: Status = "open"
     priority: Priority = "normal"
@@ -180,7 +179,7 @@ RELATIONS = ("client_id", "project_id", "site_id", "contact_id")
 
 
 def build_ticket(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> Ticket:
-    if relations.concerns(before, sent, *RELATIONS):
+    if relations.sets_any(before, sent, *RELATIONS):
         derive_client(tx, ticket, before, sent)
     derive_contact(tx, ticket, before, sent)
     former_id = before.assignee_id if before else None
@@ -257,7 +256,7 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     after = build_ticket(tx, patch.apply_to(before), before, patch.given)
     moved = [name for name in ("project_id", "client_id") if getattr(after, name) != getattr(before, name)]
     if moved:
-        validate_no_time(tx, "ticket", ticket_id, moved[0])
+        relations.validate_no_time(tx, "ticket", ticket_id, moved[0])
     return update_tagged(tx, tickets, before, after)
 
 

@@ -26,6 +26,12 @@ BillingType = Annotated[
     Meta(title="ProjectBillingType"),
     "What the client pays for: time and expenses, a fixed fee, a monthly fee, or nothing.",
 ]
+AutoInvoice = Annotated[
+    Literal["off", "draft", "issue", "send"],
+    Meta(title="ProjectAutoInvoice"),
+    "`draft` bills each month that has begun and is on no invoice in a draft, `issue` issues it too, and `send` also "
+    "sends it by mail; each month once. What cannot be sent, such as without an address, stays a draft.",
+]
 
 
 def unbilled(name: str) -> Callable[[Table], ColumnElement[int]]:
@@ -72,6 +78,10 @@ class Project(Record):
         Money | None, "Price of the whole project, which milestones divide. Only for the billing type `fixed_fee`."
     ] = None
     retainer_amount: Annotated[Money | None, "Monthly price. Only for the billing type `retainer`."] = None
+    auto_invoice: Annotated[
+        AutoInvoice,
+        "What the first morning of a month does, in the account's zone. Only for the billing type `retainer`.",
+    ] = "off"
     budget_amount: Annotated[Money | None, "Limit for `billable_amount`, before tax."] = None
     budget_minutes: Annotated[
         Annotated[Minutes, Meta(ge=0, le=1_000_000_000)] | None, "Limit for `tracked_minutes`."

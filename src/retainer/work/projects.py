@@ -110,7 +110,9 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
     former_id = before.manager_id if before else None
     project.manager_id = relations.read_user(tx, "manager_id", project.manager_id, former_id)
     if before is None and project.is_template and project.quote_id is not None:
-        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
+        tx.error(
+            "is_template", "Must be ⟨false⟩ with ⟨quote_id⟩: a template takes no money. Create it without the quote."
+        )
     relations.validate_client_open(tx, "client_id", project, before, client and client.status)
     validate_billing(tx, project)
     relations.validate_date_order(tx, project)
@@ -148,10 +150,18 @@ def validate_billing(tx: Tx, project: Project) -> None:
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
     is_internal = project.client_id is None and not project.is_template
     if is_internal and billing_type != "non_billable" and tx.readable("client_id"):
-        tx.error("billing_type", f"Must be `non_billable`, or null, without a client; this is `{billing_type}`.")
+        tx.error("billing_type", f"Must be ⟨`non_billable`⟩, or ⟨null⟩, without a client; this is ⟨`{billing_type}`⟩.")
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
-            tx.error(field, f"Is only for the billing_type `{required}`, not for `{billing_type}`. Send null.")
+            tx.error(field, f"Is only for the ⟨billing_type⟩ ⟨`{required}`⟩, not for ⟨`{billing_type}`⟩. ⟨Send null⟩.")
+    if project.auto_invoice != "off" and tx.readable("auto_invoice", *deciding):
+        if billing_type != "retainer":
+            tx.error(
+                "auto_invoice",
+                f"Must be ⟨`off`⟩: only a ⟨`retainer`⟩ has months to bill, and this is ⟨`{billing_type}`⟩.",
+            )
+        elif project.is_template:
+            tx.error("auto_invoice", "Must be ⟨`off`⟩: a template has no months to bill.")
 
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:
@@ -163,7 +173,7 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
     allotted = amount_of(sum_milestone_amounts(tx, project.id), before.currency)
     if allotted > (project.fixed_fee or 0):
         message = (
-            f"Must be at least the sum of its milestones, {allotted} {before.currency}. Reduce their amounts first."
+            f"Must be at least the sum of its milestones, ⟨{allotted}⟩ {before.currency}. Reduce their amounts first."
         )
         tx.error("fixed_fee", message)
 

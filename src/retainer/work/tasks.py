@@ -8,11 +8,10 @@ Tasks of templates are a plan. Lists exclude them unless `project_id` or `ids` n
 Their `billable` is that of their copies, if the copy's project can be billed.
 """
 
-from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
+from sqlalchemy import ColumnElement, Table, bindparam, func, select
 
 from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
 from retainer.errors import Refusal
@@ -28,7 +27,7 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, since, truth, until
 from retainer.schema.identity import users
 from retainer.schema.support import tickets
-from retainer.schema.work import milestones, projects, tasks, time_entries
+from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
 from retainer.store.announcements import updating
 from retainer.store.row_mapper import Derived
@@ -136,7 +135,6 @@ PROJECT = (
 LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
-TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("ticket"))
 MOVE_SUBTASKS = updating(
     tasks,
     tasks.c.parent_id == bindparam("task"),
@@ -152,29 +150,9 @@ SUBTASK_OF_COLLEAGUE = (
 )
 
 
-def validate_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
-    """Note an error if a `task` or `ticket` has time, also on its subtasks or tasks, or if a ticket has tasks."""
-    entries = tx.value(_count_entries(noun), record_id=record_id)
-    if entries:
-        parts = "subtasks" if noun == "task" else "tasks"
-        count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
-        tx.error(field, f"Is fixed while {count} on the {noun} or its {parts}. Move them first.")
-    elif noun == "ticket" and (count := tx.value(TASKS_OF_TICKET, ticket=record_id)):
-        belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
-        tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
-
-
-@cache
-def _count_entries(noun: str) -> Select[int]:
-    owner = tasks.c.parent_id if noun == "task" else tasks.c.ticket_id
-    on_tasks = time_entries.c.task_id.in_(select(tasks.c.id).where(owner == bindparam("record_id")))
-    on_record = time_entries.c[f"{noun}_id"] == bindparam("record_id")
-    return select(func.count()).select_from(time_entries).where(on_record | on_tasks)
-
-
 def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Task:
     parent = project = None
-    if task.billable is None or relations.concerns(before, sent, *RELATIONS):
+    if task.billable is None or relations.sets_any(before, sent, *RELATIONS):
         parent, project = derive_parents(tx, task, sent)
     task.assignee_id = relations.read_user(tx, "assignee_id", task.assignee_id, getattr(before, "assignee_id", None))
     task.created_by_id = task.created_by_id or tx.actor.user_id
@@ -191,7 +169,7 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
         tx.error("parent_id", "Must not be a subtask, and this task must not have subtasks: there is one level.")
     if project and (before is None or task.project_id != before.project_id):
         field = relations.first_sent(task, sent, *RELATIONS[1:])
-        relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
+        relations.validate_open(tx, field, f"⟨Project {task.project_id}⟩", project.status)
     field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
     relations.validate_client_open(tx, field, task, before, status)
     relations.validate_date_order(tx, task)
@@ -246,7 +224,7 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
         name for name in ("project_id", "client_id", "ticket_id") if getattr(after, name) != getattr(before, name)
     ]
     if changed:
-        validate_no_time(tx, "task", task_id, changed[0])
+        relations.validate_no_time(tx, "task", task_id, changed[0])
     after = update_tagged(tx, tasks, before, after)
     if before.subtasks_count and changed and changed != ["ticket_id"]:
         with changes.changing(tx, TASKS, task_id, by="parent_id"):

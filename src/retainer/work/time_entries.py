@@ -14,13 +14,13 @@ has another currency, send the rate in that currency, or null.
 Billable time has a client: to remove the client, send `"billable": false` or null with it.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Summed
+from retainer.kernel.paging import Page, SummedPage
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -32,7 +32,6 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import relations
 from retainer.store.announcements import maintaining
-from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
@@ -75,17 +74,34 @@ TRACKED_MINUTES = select(func.coalesce(func.sum(time_entries.c.duration_minutes)
     time_entries.c.date == bindparam("day"),
     time_entries.c.id.is_distinct_from(bindparam("entry", type_=INTEGER)),
 )
-CONTEXT_TABLES = {
-    singular(table).removeprefix("time "): table
-    for table in (time_entries, users, accounts, tasks, tickets, projects, clients)
+CONTEXT_COLUMNS: dict[str, Any] = {
+    "tracked_minutes": TRACKED_MINUTES.correlate(None).scalar_subquery(),
+    "entry_rate_is_sent": time_entries.c.rate_is_sent,
+    "user_hourly_rate": users.c.hourly_rate,
+    "account_hourly_rate": accounts.c.hourly_rate,
+    "task_id": tasks.c.id,
+    "task_project_id": tasks.c.project_id,
+    "task_client_id": tasks.c.client_id,
+    "task_ticket_id": tasks.c.ticket_id,
+    "task_billable": tasks.c.billable,
+    "ticket_id": tickets.c.id,
+    "ticket_project_id": tickets.c.project_id,
+    "ticket_client_id": tickets.c.client_id,
+    "project_id": projects.c.id,
+    "project_client_id": projects.c.client_id,
+    "project_status": projects.c.status,
+    "project_is_template": projects.c.is_template,
+    "project_billing_type": projects.c.billing_type,
+    "project_currency": projects.c.currency,
+    "project_hourly_rate": projects.c.hourly_rate,
+    "client_id": clients.c.id,
+    "client_status": clients.c.status,
+    "client_currency": clients.c.currency,
+    "client_hourly_rate": clients.c.hourly_rate,
 }
+"""What each field of Context says."""
 LOAD_CONTEXT = (
-    select(
-        json_row(
-            TRACKED_MINUTES.correlate(None).scalar_subquery(),
-            *(CONTEXT_TABLES[noun].c[name] for noun, _, name in (each.partition("_") for each in Context._fields[1:])),
-        )
-    )
+    select(json_row(*(CONTEXT_COLUMNS[name] for name in Context._fields)))
     .select_from(
         accounts.outerjoin(time_entries, time_entries.c.id == bindparam("entry"))
         .outerjoin(users, users.c.id == bindparam("user"))
@@ -118,7 +134,7 @@ def build_time_entry(
     found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
     row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
     context = Context(*decode_row(row))
-    if relations.concerns(before, sent, *RELATIONS):
+    if relations.sets_any(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent)
     rate_is_sent = time_rules.build_price(tx, entry, context, before, sent)
     relations.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
@@ -160,11 +176,11 @@ def validate_relations(
         return
     if context.project_id is not None:
         field = relations.first_sent(entry, sent, *RELATIONS[1:])
-        name = f"Project {entry.project_id}"
+        name = f"⟨Project {entry.project_id}⟩"
         relations.validate_open(tx, field, name, context.project_status, template=bool(context.project_is_template))
     if entry.client_id is not None and entry.client_id == context.client_id:
         field = relations.first_sent(entry, sent, *RELATIONS)
-        relations.validate_open(tx, field, f"Client {entry.client_id}", context.client_status)
+        relations.validate_open(tx, field, f"⟨Client {entry.client_id}⟩", context.client_status)
 
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:
@@ -176,7 +192,7 @@ api = Resource("/time-entries", tag="Time entries", scope="time", table=time_ent
 
 
 @api.get()
-def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Summed[TimeEntry, TimeTotals]:
+def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> SummedPage[TimeEntry, TimeTotals]:
     """List time entries, newest day first."""
     return summed_listing(tx, time_entries, TimeEntry, TimeTotals, filters, page)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, TimeBillingStatusField
+from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, Settled, TimeBillingStatusField
 from retainer.shared import relations
 from retainer.store.tx import Tx
 from retainer.values.common import ActingUser, ExternalId, Minutes
@@ -47,6 +47,7 @@ class TimeEntry(Record):
     billable: Annotated[bool, "Default: as the task, else as the project; not billable without a client."] = (
         SERVER_DEFAULT
     )
+    is_settled: Settled = False
     started_at: Annotated[
         Instant | None,
         "The duration follows from it and `ended_at`, rounded half up to whole minutes, at least 1. If it moves alone, "
@@ -79,7 +80,7 @@ class TimeTotals(msgspec.Struct):
 
 
 class Context(NamedTuple):
-    """The records that an entry follows from, if they exist: each field names a table and a column."""
+    """What an entry follows from, as far as it exists: `CONTEXT_COLUMNS` says from which column."""
 
     tracked_minutes: int = 0  # minutes of the user's other entries on the same day
     entry_rate_is_sent: bool | None = None
@@ -137,13 +138,13 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
     passed = _passed(entry)
     if passed is not None and not timedelta() < passed <= MAX_DURATION:
         tx.error(
-            "ended_at", f"Must be after started_at, by at most {MAX_MINUTES} minutes. Make one entry for each day."
+            "ended_at", f"Must be after ⟨started_at⟩, by at most {MAX_MINUTES} minutes. Make one entry for each day."
         )
     elif entry.duration_minutes is None:
         if tx.readable("started_at", "ended_at"):
-            tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
+            tx.error("duration_minutes", "⟨Is required⟩, unless ⟨started_at⟩ and ⟨ended_at⟩ are given.")
     elif passed is not None and abs(passed - timedelta(minutes=entry.duration_minutes)) >= timedelta(minutes=1):
-        message = f"Must be the {_minutes(entry)} minutes between started_at and ended_at, or left out."
+        message = f"Must be the {_minutes(entry)} minutes between ⟨started_at⟩ and ⟨ended_at⟩, or left out."
         tx.error("duration_minutes", message)
     names = ("user_id", "date", "duration_minutes")
     if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
@@ -153,7 +154,7 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
     total = tracked + entry.duration_minutes
     if total > MAX_MINUTES and changed and not is_reduced:
         room = max(0, MAX_MINUTES - tracked)
-        message = f"Makes {total} minutes on {entry.date} for user {entry.user_id}: a day has {MAX_MINUTES}, "
+        message = f"Makes {total} minutes on ⟨{entry.date}⟩ for user {entry.user_id}: a day has {MAX_MINUTES}, "
         tx.error(changed[-1], f"{message}and {room} are left. Record less, or choose another day.")
 
 
@@ -203,21 +204,23 @@ def build_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | 
         entry.hourly_rate = next(found, None)
     elif source == "kept" and before and entry.currency != before.currency:
         entry.hourly_rate = None  # it was sent in the former currency
+    relations.validate_settled(tx, is_settled=entry.is_settled, billable=entry.billable)
     rate = entry.hourly_rate if entry.billable else Decimal(0)
     entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
     lacks_client = entry.billable and entry.client_id is None
     is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
     if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
-        tx.error("billable", "Must be false without a client. Send false, or name a client.")
+        tx.error("billable", "Must be ⟨false⟩ without a client. ⟨Send⟩ ⟨false⟩, or name a client.")
     if before and source != "derived" and entry.hourly_rate is None:
         tx.error(
             "hourly_rate",
             f"Was sent in {before.currency}, but the entry is now in {entry.currency}. "
-            f"Send the rate in {entry.currency}, or null for the default rate.",
+            f"⟨Send⟩ the rate in {entry.currency}, or ⟨null⟩ for the default rate.",
         )
     if entry.amount is not None and entry.amount > MAX_AMOUNT:
         tx.error(
-            "hourly_rate", f"Makes the entry worth {entry.amount} {entry.currency}; at most {MAX_AMOUNT} is possible."
+            "hourly_rate",
+            f"Makes the entry worth ⟨{entry.amount}⟩ {entry.currency}; at most ⟨{MAX_AMOUNT}⟩ is possible.",
         )
     return source != "derived"
 

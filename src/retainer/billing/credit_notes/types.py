@@ -57,4 +57,5 @@ class CreditNote(Record):
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
     applied_amount: Annotated[Money, "The part of `total` that reduced the balance, or was refunded."] = READ_ONLY
     refundable_amount: Annotated[Money, "The part of `total` that was paid, and is still to be refunded."] = READ_ONLY
+    is_imported: document_types.IsImported = READ_ONLY
     amount: Annotated[Money, "What to credit, with tax, spread over the tax rates; instead of `lines`."] = WRITE_ONLY

@@ -1,9 +1,9 @@
 """Invoices: what clients owe, from the draft to the last payment.
 
 A draft can change freely. The status `sent` issues it: it gets its number, its dates and a snapshot of the client;
-afterwards only `notes`, `due_date`, `purchase_order`, `contact_id` and `external_id` can change. Correct an issued
-invoice with a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can become
-void.
+afterwards only `notes`, `due_date`, `purchase_order`, `contact_id`, `reminders` and `external_id` can change. Correct
+an issued invoice with a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can
+become void.
 
 Lines bill time, expenses and milestones by id, and a retainer by `project_id` and `fee_month`. `unbilled_work` bills
 everything that matches, except time that a fixed fee or retainer covers and time without a rate, which `meta.left_out`
@@ -30,7 +30,7 @@ from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, select
 
 from retainer import schema
-from retainer.billing import balance, facts, files
+from retainer.billing import balance, facts, files, rules
 from retainer.billing.document_types import SEARCH_WITH_CLIENT
 from retainer.billing.invoices import lifecycle, writing
 from retainer.billing.invoices.draft import read_draft
@@ -38,7 +38,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceMeta, InvoiceTotals
 from retainer.errors import Refusal
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Summed
+from retainer.kernel.paging import Page, SummedPage
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups.list_sums import summed_listing
@@ -114,7 +114,7 @@ api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
 
 
 @api.get()
-def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Summed[Invoice, InvoiceTotals]:
+def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> SummedPage[Invoice, InvoiceTotals]:
     """List invoices, newest first; without their lines, payments and credit notes."""
     return summed_listing(tx, invoices, Invoice, InvoiceTotals, filters, page)
 
@@ -153,6 +153,6 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; its work can be billed again."""
     before = load_invoice(tx, invoice_id)
     if before.status != "draft":
-        message = f"This invoice is {before.status} and stays. {lifecycle.CREDIT}"
-        raise Refusal("locked", message, errors={"status": [message]})
+        message = " ".join([f"This invoice is {before.status} and stays.", *rules.CREDIT])
+        raise Refusal("locked", message, errors={"status": [message]}, calls=rules.CREDIT)
     writing.remove(tx, before)

@@ -22,7 +22,6 @@ TRANSITIONS = {
     "void": (),
 }
 """The statuses that a request can set. Payments and credit notes also lead to partially_paid and paid."""
-CREDIT = "Correct an issued invoice with a credit note: POST /invoices/{invoice_id}/credit-notes."
 
 
 class Step(NamedTuple):
@@ -45,8 +44,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         left_out = price_draft(errors, draft.context, draft.matches)
     elif invoice.unbilled_work:
         errors.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
-    advice = "" if former == "draft" else CREDIT
-    relations.validate_transition(errors, former, draft.target, TRANSITIONS, advice)
+    relations.validate_transition(errors, former, draft.target, TRANSITIONS, {} if former == "draft" else rules.CREDIT)
     status = draft.target if draft.target in TRANSITIONS[former] else None
     if status == "sent":
         issue(errors, draft)
@@ -57,8 +55,9 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         if invoice.record_payment:
             errors.error("record_payment", "Record the payment first, then write off the rest.")
     if invoice.sent_at and invoice.due_date is None:
-        errors.error("due_date", "Must not be null once an invoice was issued.")
-    relations.validate_date_order(errors, invoice, "issue_date", "due_date")
+        errors.error("due_date", "Must not be ⟨null⟩ once an invoice was issued.")
+    if not invoice.is_imported:  # which keeps the days of the other program
+        relations.validate_date_order(errors, invoice, "issue_date", "due_date")
     relations.validate_date_order(errors, invoice, "service_from", "service_to")
     return Step(status, *recorded(errors, draft, pays_all=status == "paid"), left_out)
 

@@ -9,7 +9,7 @@ from retainer.billing.invoices import types, unbilled
 from retainer.billing.kinds.base import NO_TERMS
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
-from retainer.billing.kinds.fixed_fees import load_fixed_fees
+from retainer.billing.kinds.fixed_fees import FIXED_FEES, load_fixed_fees
 from retainer.billing.kinds.milestones import MILESTONES
 from retainer.billing.reading import load_projects
 from retainer.kernel.resource import Resource
@@ -113,27 +113,23 @@ def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> 
     ids = [project_id]
     time = TIME.find(tx, unbilled.UnbilledTime(project_ids=ids), invoice, NO_TERMS, takes_covered=False)
     expenses = EXPENSES.find(tx, unbilled.UnbilledExpenses(project_ids=ids), invoice, NO_TERMS)
-    of_client = load_fixed_fees(tx, invoice)
-    milestones = MILESTONES.choose(of_client, unbilled.UnbilledMilestones(project_ids=ids), invoice)
+    own = [fee for fee in load_fixed_fees(tx, invoice) if fee.project_id == project_id]
+    milestones = MILESTONES.choose(own, unbilled.UnbilledMilestones(), invoice)
     fees = FEES.find(tx, unbilled.UnbilledFees(project_ids=ids), invoice, NO_TERMS)
-    left = [fee for fee in of_client if fee.project_id == project_id and fee.currency == currency]
-    rest = sum(fee.rest() for fee in left if fee.is_complete)
-    still_open = [
-        unbilled.LeftOut("open_fee", 1, 0, currency, amount_of(fee.rest(), currency))
-        for fee in left
-        if fee.rest() and not fee.is_complete
-    ]
+    fixed_fees = FIXED_FEES.choose(own, unbilled.UnbilledFixedFees(), invoice, NO_TERMS)
+    found = (time, expenses, milestones, fees, fixed_fees)
     return PreviewRow(
         currency=currency,
         time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),
         expenses=WorkPreview(expenses.size, amount_of(expenses.amount, currency)),
         milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
-        fixed_fees=FixedFeesPreview(amount_of(rest, currency)),
+        fixed_fees=FixedFeesPreview(amount_of(fixed_fees.amount, currency)),
         fees=FeesPreview([line.fee_month for line in fees.lines if line.fee_month], amount_of(fees.amount, currency)),
-        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + fees.amount + rest, currency),
+        subtotal=amount_of(sum(each.amount for each in found), currency),
         left_out=[
             part
-            for part in (*time.left_out, *milestones.left_out, *still_open)
+            for each in found
+            for part in each.left_out
             if part.reason != "other_currency"  # it has a row of its own
         ],
     )

@@ -20,7 +20,7 @@ REASONS = {
     "unpriced": "{part.minutes} min without a rate (give each an hourly_rate)",
     "fee_billed": "{part.count} milestones whose fixed fee other lines bill already",
 }
-OTHER_CURRENCY = 'Left out: {amount} {currency}. Bill that on another invoice, with "currency": "{currency}".'
+OTHER_CURRENCY = 'Left out: ⟨{amount}⟩ {currency}. Bill that on another invoice, with "currency": "{currency}".'
 
 
 def price_draft(errors: BodyErrors, context: LineContext, matches: Matches) -> list[LeftOut]:
@@ -47,7 +47,7 @@ def price_line(errors: BodyErrors, line: InvoiceLine, context: LineContext) -> N
         if errors.readable(*(kind.field for kind in KINDS)):
             for field in ("description", "unit_price"):
                 if getattr(line, field) is None:
-                    errors.error(field, "Is required, unless the line bills work.")
+                    errors.error(field, "⟨Is required⟩, unless the line bills work.")
     line.description = line.description or ""
     line.unit_price = line.unit_price or Decimal(0)
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
@@ -66,7 +66,7 @@ def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, 
         check_selection(errors, f"unbilled_work.{kind.selection}", selection, invoice.client_id, projects)
     left_out = sum_up([part for _, _, found in matches for part in found.left_out])
     if not sum(found.size for _, _, found in matches) and not errors.errors:
-        message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
+        message = f"⟨Client {invoice.client_id}⟩ has no unbilled work in {invoice.currency} that matches."
         parts = ", ".join(REASONS[part.reason].format(part=part) for part in left_out if part.reason in REASONS)
         others = [OTHER_CURRENCY.format(amount=part.amount, currency=part.currency) for part in in_others(left_out)]
         message = " ".join([message, *([f"Left out: {parts}."] if parts else []), *others])
@@ -101,7 +101,7 @@ def check_selection(
         elif client_id is not None and project.client_id != client_id:
             errors.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
     if isinstance(selection, DayRange) and selection.from_ and selection.to and selection.to < selection.from_:
-        errors.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")
+        errors.error(f"{path}.to", f"Must not be before from, which is ⟨{selection.from_}⟩.")
 
 
 def service_days(context: LineContext) -> list[str]:

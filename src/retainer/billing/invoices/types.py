@@ -49,8 +49,8 @@ MAX_WORK = 10_000
 
 CONTENTS = ("client_id", "quote_id", "currency", "lines", "unbilled_work")
 """The fields from which the lines of a draft follow, and with them its total."""
-PAID = MustMatch("It follows from the payments. Record one with record_payment, and leave this out.")
-REFUNDED = MustMatch("It follows from payments and credits. Record a refund with record_refund, and leave this out.")
+PAID = MustMatch("It follows from the payments. Record one with ⟨record_payment⟩, and leave this out.")
+REFUNDED = MustMatch("It follows from payments and credits. Record a refund with ⟨record_refund⟩, and leave this out.")
 CREDITED = MustMatch(
     "It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out."
 )
@@ -159,6 +159,9 @@ class Invoice(Record):
     notes: document_types.Notes = None
     terms: document_types.Terms = None
     tax_exemption_reason: document_types.TaxExemptionReason = None
+    reminders: Annotated[
+        bool, "False: no reminders of this invoice are sent, whatever its client and the settings of the account say."
+    ] = True
     currency: document_types.DocumentCurrency = SERVER_DEFAULT
     subtotal: document_types.Subtotal = READ_ONLY
     tax_total: document_types.TaxTotal = READ_ONLY
@@ -184,6 +187,7 @@ class Invoice(Record):
         READ_ONLY
     )
     external_id: ExternalId = None
+    is_imported: document_types.IsImported = READ_ONLY
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
     payments: Annotated[
         list[Payment],

@@ -1,7 +1,7 @@
 """Unbilled work: the request that bills what matches, kind by kind, and what it leaves out."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -104,6 +104,18 @@ class UnbilledWork(msgspec.Struct):
         "Of which fixed fees to bill what is left, `{}` for those of completed projects; null: none. Lines of the "
         "project count against its fee, but for time and expenses, and milestones are billed by themselves.",
     ] = None
+
+
+SELECTIONS: dict[str, type[Selection]] = {
+    name: get_args(hint)[0] for name, hint in get_type_hints(UnbilledWork).items()
+}
+"""The kinds of unbilled work, and what selects some of each."""
+WITH_DAYS = [name for name, selection in SELECTIONS.items() if issubclass(selection, DayRange)]
+
+
+def everything_until(last: str) -> dict[str, dict[str, str]]:
+    """Return the `unbilled_work` that asks for all work until a day."""
+    return {name: {"to": last} if name in WITH_DAYS else {} for name in SELECTIONS}
 
 
 class LeftOut(msgspec.Struct):

@@ -31,7 +31,7 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
         tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(document.issuer)})
         papers.issue(tx, invoice, document)
         changes.added(tx, INVOICE_LINES, [invoice.id])
-    elif draft.former != "draft" and before is not None:
+    elif draft.former != "draft" and before is not None and not before.is_imported:
         papers.revise(tx, invoice, before)
     if step.status == "void":
         work.free(tx, invoice.id, invoice.lines)

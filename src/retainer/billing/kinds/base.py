@@ -30,7 +30,7 @@ from retainer.values import money
 from retainer.values.exact import FIRST_DAY, amount_of
 
 Key = Any
-"""What tells a piece of work from others of its kind: its id, or the project and the month of a fee."""
+"""What identifies a piece of work of a kind: its id, or the project and the month of a fee."""
 SHOWN = 5
 """How many pieces of work an error names."""
 Work = tuple[LineKind, Key]
@@ -67,7 +67,7 @@ class LineContext(NamedTuple):
     """That of the account, in which days begin."""
 
 
-class Found(NamedTuple):
+class UnbilledMatch(NamedTuple):
     """The unbilled work of a kind that a selection matches and that can be billed; the amount in minor units."""
 
     size: int
@@ -97,6 +97,7 @@ class RecordedItem(NamedTuple):
     invoice_line_id: int | None
     minutes: int
     rate: int | None
+    is_settled: int | None
 
 
 def on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
@@ -118,18 +119,18 @@ FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))
 END = update(allocations).where(on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
 
 
-class Selectable(ABC):
+class SelectableWork(ABC):
     """Something that `unbilled_work` selects and turns into lines."""
 
     selection: ClassVar[str]
     """The field of `unbilled_work` that selects it."""
 
     @abstractmethod
-    def find(self, tx: Tx, selection: Any, invoice: Invoice, terms: LineTerms) -> Found:
+    def find(self, tx: Tx, selection: Any, invoice: Invoice, terms: LineTerms) -> UnbilledMatch:
         """Return what a selection matches, without what lines of the invoice bill."""
 
 
-class WorkKind(Selectable):
+class WorkKind(SelectableWork):
     """A kind of work that lines bill: here as a kind with rows of its own does it, whose keys are ids."""
 
     name: ClassVar[LineKind]
@@ -162,7 +163,7 @@ class WorkKind(Selectable):
             return f"Is listed twice in this request: {self.describe(key)}. List it once.", "validation_failed"
         context.claimed.add(work)
         if row and row.invoice_line_id is not None and row.invoice_line_id not in context.current:
-            message = f"{self.describe(key).capitalize()} is already on invoice {row.invoice_id}. Leave it out."
+            message = f"{self.describe(key).capitalize()} is already on invoice {row.invoice_id}. ⟨Leave it out⟩."
             return message, "already_billed"
         return "", ""
 
@@ -243,7 +244,10 @@ class WorkKind(Selectable):
         for position, key in sorted(enumerate(keys), key=lambda place: place[1]):
             item: RecordedItem | None = context.rows.get((self.name, key))
             message, code = self.claim(key, context)
-            if not message:
+            if not message and item and item.is_settled:
+                message = f"{self.describe(key).capitalize()} was billed outside of Retainer. ⟨Leave it out⟩."
+                code = "already_billed"
+            elif not message:
                 message, code = self.explain_refusal(item, context.invoice), "validation_failed"
             if message:
                 errors.error(f"{self.field}.{position}" if is_list else self.field, message, code)
@@ -259,7 +263,7 @@ class WorkKind(Selectable):
         if invoice.client_id is not None and item.client_id != invoice.client_id:
             reason = f"is not for client {invoice.client_id}. Bill it to its own client."
         elif not item.billable:
-            reason = "is not billable. Leave it out, or make it billable first."
+            reason = "is not billable. ⟨Leave it out⟩, or make it billable first."
         elif item.currency != invoice.currency:
             advice = f"Bill it on one in {item.currency}."
             reason = f"is in {item.currency}, the invoice in {invoice.currency}. {advice}"
@@ -293,7 +297,7 @@ class WorkKind(Selectable):
             units = money.line_amount(quantity, unit_price, Decimal(0), currency)
         for field, derived in (("quantity", quantity), ("unit_price", unit_price)):
             if is_known and getattr(line, field) not in {None, derived, getattr(before, field, None)}:
-                errors.error(field, f"Is that of the work: {derived:f}. Leave it out.")
+                errors.error(field, f"Is that of the work: ⟨{derived:f}⟩. ⟨Leave it out⟩.")
             setattr(line, field, derived)
         line.unit = line.unit or ("hours" if minutes else None)
         self.place_in_project(errors, line, {item.project_id for item in items})
@@ -314,7 +318,7 @@ class WorkKind(Selectable):
             return None
         if sent > 0:
             return sent
-        errors.error("quantity", f"Must be more than 0. The recorded hours are {recorded:f}.")
+        errors.error("quantity", f"Must be more than 0. The recorded hours are ⟨{recorded:f}⟩.")
         line.quantity = recorded
         return None
 

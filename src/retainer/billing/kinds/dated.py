@@ -16,10 +16,10 @@ import sqlalchemy as sa
 from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine
 from retainer.billing.invoices.unbilled import MAX_ITEMS, LeftOut, UnbilledExpenses, UnbilledTime
 from retainer.billing.kinds.base import (
-    Found,
     LineContext,
     LineTerms,
     RecordedItem,
+    UnbilledMatch,
     WorkKind,
     ids_of,
     on_lines,
@@ -86,7 +86,7 @@ class DatedKind(WorkKind):
         terms: LineTerms,
         *,
         takes_covered: bool | None = None,
-    ) -> Found:
+    ) -> UnbilledMatch:
         """Return the work that can be billed, and what is left out; without `takes_covered`, the projects decide."""
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
@@ -102,7 +102,7 @@ class DatedKind(WorkKind):
                 left_out.append(LeftOut(state, count, duration, currency, value))
             elif state == "billable":
                 left_out.append(other_currency(currency, count, units, duration))
-        return Found(size, amount, self.build_lines(tx, selection, parameters, terms), minutes, left_out)
+        return UnbilledMatch(size, amount, self.build_lines(tx, selection, parameters, terms), minutes, left_out)
 
     def build_lines(
         self, tx: Tx, selection: DatedSelection, parameters: dict[str, object], terms: LineTerms
@@ -183,6 +183,7 @@ def _matching(kind: DatedKind, *, by_project: bool) -> tuple[sa.ColumnElement[bo
     return (
         columns.client_id == sa.bindparam("client"),
         columns.billable.is_(True),
+        columns.is_settled.is_(False),
         sa.or_(columns.invoice_line_id.is_(None), columns.invoice_id == sa.bindparam("invoice")),
         columns.date.between(sa.bindparam("first"), sa.bindparam("last")),
         columns.id.not_in(listed("named", INTEGER)),
@@ -196,7 +197,7 @@ class Time(DatedKind):
     selection = "time"
     noun = "time entry"
     heading = "work"
-    without_amount = "has no rate. Give it an hourly_rate first, or leave it out."
+    without_amount = "has no rate. Give it an ⟨hourly_rate⟩ first, or leave it out."
     table = time_entries
     items = select_items(
         time_entries, day=time_entries.c.date, minutes=time_entries.c.duration_minutes, rate=time_entries.c.hourly_rate

@@ -14,7 +14,16 @@ from sqlalchemy import bindparam, literal_column, select, update
 
 from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine
 from retainer.billing.invoices.unbilled import UnbilledFees
-from retainer.billing.kinds.base import Found, LineContext, LineTerms, Rows, WorkKind, ids_of, on_lines, other_currency
+from retainer.billing.kinds.base import (
+    LineContext,
+    LineTerms,
+    Rows,
+    UnbilledMatch,
+    WorkKind,
+    ids_of,
+    on_lines,
+    other_currency,
+)
 from retainer.billing.reading import PROJECTS, DocumentProject
 from retainer.documents.wording import fee_text
 from retainer.errors import BodyErrors
@@ -86,7 +95,7 @@ class Fees(WorkKind):
         project = context.projects.get(line.project_id or 0)
         fees = self.keys_of(line)
         if not fees:
-            errors.error("project_id", "Is required with fee_month: whose retainer is billed?")
+            errors.error("project_id", "Is required with ⟨fee_month⟩: whose retainer is billed?")
         for fee in fees:
             self.validate(errors, fee, line, project, context)
         if line.quantity is not None and line.quantity <= 0:
@@ -113,27 +122,27 @@ class Fees(WorkKind):
         start = project.fees_from or FIRST_DAY
         currency = context.invoice.currency
         if project.billing_type != "retainer" and is_new:
-            reason = f"its billing_type is {project.billing_type}"
-            errors.error("fee_month", f"Project {project.id} has no monthly fee: {reason}.")
+            reason = f"its ⟨billing_type⟩ is {project.billing_type}"
+            errors.error("fee_month", f"⟨Project {project.id}⟩ has no monthly fee: {reason}.")
         elif fee.month < start[:7] and is_new:
-            advice = "Choose a later month, or change the start_date of the project first."
-            errors.error("fee_month", f"Project {project.id} begins on {start}. {advice}")
+            advice = "Choose a later month, or change the ⟨start_date⟩ of the project first."
+            errors.error("fee_month", f"⟨Project {project.id}⟩ begins on ⟨{start}⟩. {advice}")
         elif line.unit_price is not None:
             return
         elif project.retainer_amount is None:
-            errors.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
+            errors.error("unit_price", f"Is required, since project {project.id} has no ⟨retainer_amount⟩.")
         elif project.currency != currency and project.client_id == context.invoice.client_id:
             errors.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
 
     def days_of(self, line: InvoiceLine, context: LineContext) -> list[str]:
         return [f"{line.fee_month}-01", last_day(line.fee_month)] if line.fee_month else []
 
-    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice, terms: LineTerms) -> Found:
+    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice, terms: LineTerms) -> UnbilledMatch:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
         own = [(fee, amount) for fee, amount, currency in due if currency == invoice.currency]
         lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in own]
         others = [other_currency(currency, 1, amount) for _, amount, currency in due if currency != invoice.currency]
-        return Found(len(own), sum(amount for _, amount in own), lines, left_out=others)
+        return UnbilledMatch(len(own), sum(amount for _, amount in own), lines, left_out=others)
 
 
 FEES = Fees()

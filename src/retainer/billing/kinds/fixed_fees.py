@@ -6,7 +6,7 @@ are credited. A line that bills what is left is an ordinary line, too.
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sqlalchemy import Select, and_, bindparam, func, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.invoices.unbilled import LeftOut, UnbilledFixedFees
-from retainer.billing.kinds.base import Found, LineTerms, Selectable, other_currency
+from retainer.billing.kinds.base import LineTerms, SelectableWork, UnbilledMatch, other_currency
 from retainer.documents.wording import fixed_fee_text
 from retainer.schema.billing import FEE_KINDS, allocations, invoice_lines, invoices
 from retainer.schema.columns import in_literals
@@ -126,15 +126,20 @@ def amount_of_line(line: InvoiceLine, currency: str) -> int:
     return money.line_amount(quantity, line.unit_price, line.discount_percent, currency)
 
 
-class FixedFees(Selectable):
+class FixedFees(SelectableWork):
     """What is left of fixed fees. It has no kind of line of its own."""
 
     selection = "fixed_fees"
 
-    def find(self, tx: Tx, selection: UnbilledFixedFees, invoice: Invoice, terms: LineTerms) -> Found:
+    def find(self, tx: Tx, selection: UnbilledFixedFees, invoice: Invoice, terms: LineTerms) -> UnbilledMatch:
         """Return what is left of the fees of completed projects, or of those that are named."""
+        return self.choose(load_fixed_fees(tx, invoice), selection, invoice, terms)
+
+    def choose(
+        self, fees: Iterable[FixedFee], selection: UnbilledFixedFees, invoice: Invoice, terms: LineTerms
+    ) -> UnbilledMatch:
         wanted, own, left_out = selection.project_ids, list[tuple[FixedFee, int]](), list[LeftOut]()
-        for fee in load_fixed_fees(tx, invoice):
+        for fee in fees:
             if not (rest := fee.rest()) or (wanted is not None and fee.project_id not in wanted):
                 continue
             if fee.currency != invoice.currency:
@@ -152,7 +157,7 @@ class FixedFees(Selectable):
             )
             for fee, rest in own
         ]
-        return Found(len(own), sum(rest for _, rest in own), lines, left_out=left_out)
+        return UnbilledMatch(len(own), sum(rest for _, rest in own), lines, left_out=left_out)
 
 
 FIXED_FEES = FixedFees()

@@ -7,10 +7,10 @@ from sqlalchemy import and_, literal, select
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.invoices.unbilled import LeftOut, UnbilledMilestones
 from retainer.billing.kinds.base import (
-    Found,
     LineContext,
     LineTerms,
     RecordedItem,
+    UnbilledMatch,
     WorkKind,
     ids_of,
     on_lines,
@@ -66,18 +66,18 @@ class Milestones(WorkKind):
 
     def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
         if project_ids and line.project_id not in {None, *project_ids}:
-            errors.error("project_id", "Is not that of the milestone. Leave it out.")
+            errors.error("project_id", "Is not that of the milestone. ⟨Leave it out⟩.")
         super().place_in_project(errors, line, project_ids)
 
     def day_of(self, item: RecordedItem, context: LineContext) -> str:
         """Return the day on which a milestone was completed."""
         return local_day(item.day, context.timezone) if item.day else ""
 
-    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice, terms: LineTerms) -> Found:
+    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice, terms: LineTerms) -> UnbilledMatch:
         """Return completed milestones, as far as the fixed fee of their project is not billed: the rest is left out."""
         return self.choose(load_fixed_fees(tx, invoice), selection, invoice)
 
-    def choose(self, fees: Iterable[FixedFee], selection: UnbilledMilestones, invoice: Invoice) -> Found:
+    def choose(self, fees: Iterable[FixedFee], selection: UnbilledMilestones, invoice: Invoice) -> UnbilledMatch:
         wanted, own, left_out = selection.project_ids, list[DueMilestone](), list[LeftOut]()
         for fee in fees:
             if wanted is not None and fee.project_id not in wanted:
@@ -92,7 +92,7 @@ class Milestones(WorkKind):
                 amount = amount_of(sum(each.amount for each in billed), fee.currency)
                 left_out.append(LeftOut("fee_billed", len(billed), 0, fee.currency, amount))
         lines = [with_defaults(InvoiceLine, milestone_id=each.id) for each in own]
-        return Found(len(own), sum(each.amount for each in own), lines, left_out=left_out)
+        return UnbilledMatch(len(own), sum(each.amount for each in own), lines, left_out=left_out)
 
 
 MILESTONES = Milestones()

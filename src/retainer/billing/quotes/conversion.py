@@ -112,7 +112,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     if quote is None:
         return
     if invoice.currency not in {None, quote.currency}:
-        tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
+        tx.error("currency", f"Is {quote.currency}, that of the quote's lines. ⟨Leave it out⟩.")
     invoice.contact_id = invoice.contact_id or quote.contact_id
     invoice.project_id = invoice.project_id or quote.converted_project_id or quote.project_id
     invoice.currency = invoice.currency or quote.currency

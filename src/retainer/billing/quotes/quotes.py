@@ -40,6 +40,7 @@ TRANSITIONS = {
     "sent": ("accepted", "declined", "cancelled"),
     **dict.fromkeys(("accepted", "declined", "expired", "cancelled"), ("draft",)),
 }
+REOPEN = {"Set its status to draft first.": 'PATCH /quotes/{quote_id} with {"status": "draft"}'}
 LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
 LOCKED_IN_USE = [name for name in writable_fields(Quote) if name != "external_id"]
@@ -85,7 +86,8 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     if before and has_become:
         relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
-        relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
+        advice = REOPEN if "draft" in TRANSITIONS[former] else {}
+        relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS, advice)
     accept_lines(tx, quote, former)
     parties = load_parties(tx, quote.client_id, quote.contact_id, Quote)
     projects = load_projects(tx, [quote.project_id, *(line.project_id for line in quote.lines)])
@@ -151,7 +153,9 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
     elif quote.status == "accepted" != former and not any(map(rules.is_counted, quote.lines)) and tx.readable("lines"):
         tx.error("accepted_line_ids", "All lines are optional: name those that the client accepts.")
     if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
-        message = f"Cannot be sent: it was valid until {quote.valid_until}. Move valid_until to {tx.today} or later."
+        message = (
+            f"Cannot be sent: it was valid until ⟨{quote.valid_until}⟩. Move ⟨valid_until⟩ to ⟨{tx.today}⟩ or later."
+        )
         tx.error("status", message, "invalid_transition")
 
 

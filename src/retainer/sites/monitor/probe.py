@@ -19,7 +19,7 @@ import httpx2
 from retainer import __version__
 from retainer.background import Report
 from retainer.kernel.representations import JobFailed, RunApart, run_here
-from retainer.outbound.client import Failed, GuardedClient, is_usable, read_start
+from retainer.outbound.client import GuardedClient, RequestFailed, is_usable, read_start
 from retainer.outbound.loop import RequestLoop
 from retainer.settings import Network
 from retainer.sites.monitor import schedule
@@ -105,7 +105,7 @@ class Progress:
     status: int | None = None
     redirected_to: str | None = None
 
-    def result_of(self, failed: Failed) -> CheckResult:
+    def result_of(self, failed: RequestFailed) -> CheckResult:
         error = str(failed)
         if self.redirected_to is not None and not failed.is_late:
             error = f"The site redirects to {self.redirected_to}, which {failed.predicate}."
@@ -125,7 +125,7 @@ async def probe(client: GuardedClient, site: DueSite, search: Callable[..., Awai
     try:
         async with client.within(TOTAL_SECONDS):
             result, page = await _follow(client, site, progress)
-    except Failed as failed:
+    except RequestFailed as failed:
         return progress.result_of(failed)
     if page is None:
         return result

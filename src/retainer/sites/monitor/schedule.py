@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import and_, bindparam, select
 
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.outbound.leases import Leased, Leases
+from retainer.outbound.leases import LeasedRow, Leases
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import uptime
@@ -25,7 +25,7 @@ RECHECK = timedelta(seconds=30)  # time from a first failure to the next check, 
 RETRY = timedelta(seconds=1)  # time to the next try of a check that this process was too busy for
 
 
-class DueSite(Leased):
+class DueSite(LeasedRow):
     url: str
     expected_status: str | None
     keyword: str | None
