@@ -1,0 +1,145 @@
+"""Loop of the jobs: lease those that are due, do them step by step, and give each account its daily job."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from sqlalchemy import and_, bindparam, exists, func, or_, select, update
+
+from retainer.background import Report
+from retainer.identity.actors import in_accounts, operator_of
+from retainer.jobs.jobs import ARCHIVE, ARCHIVES_KEPT, DAILY, IS_OPEN, KEPT, STOP_ALL, UPLOAD, UPLOADS_KEPT, start
+from retainer.jobs.kinds import Job, JobKinds
+from retainer.jobs.step import DUE, LEASE, DueJob, do_step, due_of
+from retainer.outbound.loop import BackgroundLoop
+from retainer.outbound.pause import SUSPENDED
+from retainer.schema.jobs import jobs
+from retainer.store.engines.sql import INSTANT
+from retainer.store.tables import NOW, ONCE, totals
+from retainer.store.transaction import Transaction
+from retainer.store.tx import Store, Tx
+from retainer.values.exact import CLOCK_DIFFERENCE, instant_after, utcnow
+
+OF_DAY = jobs.c.kind == DAILY
+WITHOUT_DAILY = select(totals.c.account_id).where(
+    ONCE, ~exists(select(jobs.c.id).where(jobs.c.account_id == totals.c.account_id, OF_DAY))
+)
+HAS_DAILY = select(jobs.c.id).where(OF_DAY)
+ENDED_BEFORE = or_(
+    jobs.c.ended_at < bindparam("before", type_=INSTANT),
+    and_(jobs.c.kind == UPLOAD, jobs.c.ended_at < bindparam("uploads_before", type_=INSTANT)),
+    and_(jobs.c.kind == ARCHIVE, jobs.c.ended_at < bindparam("archives_before", type_=INSTANT)),
+)
+OLD_ACCOUNTS = select(jobs.c.account_id).where(ENDED_BEFORE).distinct()
+OLD = select(jobs.c.id).where(ENDED_BEFORE).order_by(jobs.c.id)
+PUT_OFF = or_(
+    and_(jobs.c.status == "running", jobs.c.next_step_at > bindparam("lease_end", type_=INSTANT)),
+    jobs.c.next_step_at > bindparam("tomorrow", type_=INSTANT),
+)
+PUT_OFF_ACCOUNTS = select(jobs.c.account_id).where(PUT_OFF).distinct()
+SET_BACK = update(jobs).where(PUT_OFF).values(next_step_at=NOW)
+STOPPABLE = select(jobs.c.account_id).where(IS_OPEN, ~OF_DAY).distinct()
+LEASE_THIS = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("job"), jobs.c.next_step_at <= NOW)
+    .values(next_step_at=bindparam("until", type_=INSTANT))
+)
+RELEASE = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("job"), jobs.c.next_step_at == bindparam("until", type_=INSTANT))
+    .values(next_step_at=NOW)
+)
+OPEN = select(func.count()).select_from(jobs).where(IS_OPEN, ~OF_DAY, jobs.c.account_id.not_in(SUSPENDED))
+
+
+class Jobs(BackgroundLoop[DueJob]):
+    """Does the jobs of all accounts. Steps are short, and accounts take turns after each."""
+
+    name, task = "jobs", "doing jobs"
+    places = 4
+    lease = LEASE
+
+    def __init__(self, store: Store, kinds: JobKinds, report: Report) -> None:
+        super().__init__(store, report)
+        self.kinds, self.leases = kinds, due_of(kinds)
+
+    def refresh(self) -> None:
+        refresh(self.store)
+
+    async def serve(self, work: DueJob) -> None:
+        try:
+            while await self.in_database(partial(do_step, self.store, self.kinds, work)):
+                if self.stopped.is_set():
+                    await self.in_database(partial(release, self.store, work))
+                    break
+        finally:
+            self.done += 1
+
+
+def refresh(store: Store) -> None:
+    """Give new accounts their daily job, delete old jobs, and make due what a clock that was ahead has put off."""
+
+    def add_daily(tx: Tx) -> int:
+        return 1 if tx.one(HAS_DAILY) else start(tx, DAILY, "Daily job", {})
+
+    def delete_old(tx: Tx) -> int:
+        found = tx.all(OLD, **ended)
+        for (job_id,) in found:
+            tx.delete(jobs, job_id)
+        return len(found)
+
+    now = utcnow()
+    kept = {"before": KEPT, "uploads_before": UPLOADS_KEPT, "archives_before": ARCHIVES_KEPT}
+    ended = {name: instant_after(now, -length) for name, length in kept.items()}
+    limits = {
+        "lease_end": instant_after(now, LEASE + CLOCK_DIFFERENCE),
+        "tomorrow": instant_after(now, timedelta(hours=26)),  # of a day on which clocks are set back
+    }
+    in_accounts(store, WITHOUT_DAILY, add_daily)
+    in_accounts(store, OLD_ACCOUNTS, delete_old, **ended)
+    in_accounts(store, PUT_OFF_ACCOUNTS, lambda tx: tx.change(SET_BACK, **limits), **limits)
+
+
+def stop_all(store: Store, reason: str) -> int:
+    """Stop the open jobs of all accounts, for a reason that people read; return how many there were."""
+    return in_accounts(store, STOPPABLE, lambda tx: tx.change(STOP_ALL, reason=reason))
+
+
+def release(store: Store, work: DueJob) -> None:
+    """Make a job due at once, for another process."""
+    with store.begin(operator_of(store, work.account_id), write=True) as tx:
+        tx.run(RELEASE, job=work.id, until=work.leased_until)
+
+
+def run_to_end(store: Store, kinds: JobKinds, account_id: int, job_id: int, show: Callable[[Job], None]) -> Job:
+    """Do a job in this process, or wait for the one that does it; return it once it has ended.
+
+    Raises `account_suspended` if the account is suspended meanwhile; the job then waits.
+    """
+    while True:
+        operator = operator_of(store, account_id)
+        operator.require_running()
+        with store.begin(operator, write=True) as tx:
+            until = instant_after(tx.now, LEASE)
+            job = tx.get(jobs, job_id, Job)
+            is_ours = bool(tx.change(LEASE_THIS, job=job_id, until=until))
+        show(job)
+        if job.next_step_at is None:
+            return job
+        work = DueJob(until, account_id, job_id, until, job.user_id, job.kind)
+        while is_ours and do_step(store, kinds, work):
+            with store.begin(operator, write=False) as tx:
+                show(tx.get(jobs, job_id, Job))
+        time.sleep(0 if is_ours else 0.5)
+
+
+def lateness(tx: Transaction) -> timedelta:
+    """Return how long the longest-waiting job has been due; zero if none is."""
+    row = tx.one(DUE.due, limit=1, sated="[]")
+    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueJob("", *row).due_at) if row else timedelta()
+
+
+def open_count(tx: Transaction) -> int:
+    """Return the number of jobs that wait or run, without the daily ones."""
+    return int(tx.value(OPEN))
