@@ -58,8 +58,11 @@ class Event(msgspec.Struct):
         "so may a field in a change of many records at once. Empty if the record was created or deleted.",
     ]
     at: Annotated[Instant, "When the change was made."]
-    user_id: Annotated[Id | None, "The user who made the change. Null: the monitor or the operator."]
+    user_id: Annotated[
+        Id | None, "The user who made the change. Null: the monitor, the operator, or a client with a link."
+    ]
     key_id: Annotated[Id | None, "The key of the request. Null: the change was made without one, as in the console."]
+    link_id: Annotated[Id | None, "The client link, if a client accepted or declined a quote with it; else null."]
     request_id: Annotated[str | None, "The `X-Request-Id` of the request. Null: there was none."]
 
 
@@ -80,7 +83,7 @@ POSITIONS = select(
     func.coalesce(NEWEST_ID, 0),
 )
 """The last event that was deleted because of its age, and the newest one."""
-SHOWN = ("id", "type", "record_id", "parent_id", "fields", "at", "user_id", "key_id", "request_id")
+SHOWN = ("id", "type", "record_id", "parent_id", "fields", "at", "user_id", "key_id", "link_id", "request_id")
 
 api = Resource("/events", tag="Events", scope=None)
 

@@ -28,6 +28,7 @@ from retainer.values.common import (
     Color,
     DiscountPercent,
     Iban,
+    PaymentUrl,
     Phone,
     RoundingDirection,
     RoundingMinutes,
@@ -52,6 +53,14 @@ Footer = Annotated[
     kinds.Text1000 | None,
     "Printed on each page, like the managing directors; if it is empty, the footer in the other language is.",
 ]
+MailSubject = Annotated[
+    kinds.Text255 | None, "If blank: ours. {number}, {client}, {total}, {due_date} and {agency} are filled in."
+]
+MailText = Annotated[
+    kinds.Text5000 | None,
+    "If blank: ours. {number}, {client}, {total}, {due_date} and {agency} are filled in. {link} of an invoice or a "
+    "quote becomes the address of a page on which the client sees it, and accepts a quote.",
+]
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
     f"What the account may use; for your own business, keep the default. {WITH_API} include the API; the others do so "
@@ -70,7 +79,7 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     tax_rate: Annotated[
         kinds.Percent | None, "For new lines, unless the client has another. Enter 0 if you bill without tax."
     ] = None
-    """Null until somebody has decided, which counts as 0."""
+    """Null until an admin decides; it then counts as 0."""
     hourly_rate: Annotated[kinds.Money | None, "Used if the project, the client and the person have none."] = None
     payment_terms_days: Annotated[PaymentTerms, "Days from the date of an invoice until it is due."] = 30
     time_rounding_minutes: Annotated[
@@ -113,6 +122,9 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     bank_name: kinds.Text191 | None = None
     sort_code: Annotated[SortCode | None, "Of a British account."] = None
     account_number: Annotated[AccountNumber | None, "If clients pay by it, as in Britain."] = None
+    payment_url: Annotated[
+        PaymentUrl | None, "Where clients pay by card; the page of a client link leads there from an invoice."
+    ] = None
     document_language: Annotated[Language, "Used if the client has none."] = "en"
     document_color: Color = DEFAULT_COLOR
     document_footer_en: Footer = None
@@ -125,6 +137,18 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     invoice_introduction_de: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
     invoice_terms_en: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
     invoice_terms_de: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
+    mail_invoice_subject_en: MailSubject = None
+    mail_invoice_subject_de: MailSubject = None
+    mail_invoice_text_en: MailText = None
+    mail_invoice_text_de: MailText = None
+    mail_quote_subject_en: MailSubject = None
+    mail_quote_subject_de: MailSubject = None
+    mail_quote_text_en: MailText = None
+    mail_quote_text_de: MailText = None
+    mail_credit_note_subject_en: MailSubject = None
+    mail_credit_note_subject_de: MailSubject = None
+    mail_credit_note_text_en: MailText = None
+    mail_credit_note_text_de: MailText = None
     require_second_factor: Annotated[bool, "People set it up the next time they open a page."] = False
 
 
@@ -239,7 +263,7 @@ def _fields_of(row: Row) -> Fields:
     fields = dict(zip(accounts.c.keys(), row, strict=True))
     for name in ("api_enabled", "require_second_factor", "is_small_business"):
         fields[name] = bool(fields[name])
-    for name in ("working_weekdays", "bank_accounts"):
+    for name in ("working_weekdays", "bank_accounts", "reminder_stages"):
         fields[name] = json.loads(fields[name])
     if fields["hourly_rate"] is not None:
         fields["hourly_rate"] = str(amount_of(fields["hourly_rate"], fields["currency"]))

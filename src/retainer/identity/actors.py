@@ -18,7 +18,7 @@ from retainer.values.exact import instant_after, local_day
 IDLE_TIMEOUT = timedelta(minutes=30)
 MAX_AGE = timedelta(hours=12)
 THE_OPERATOR = "the operator of this server"
-"""Whom messages tell to ask, if the server does not say who that is (`RETAINER_CONTACT`)."""
+"""Whom messages name as the contact if the server has none (`RETAINER_CONTACT`)."""
 
 OPERATOR_COLUMNS = {
     "account_id": accounts.c.id,
@@ -47,6 +47,17 @@ SIGNED_IN = (
     select(users.c.role, case((LACKS_SECOND_FACTOR, 1), else_=0), accounts.c.suspended_at)
     .select_from(OF_ACCOUNTS)
     .where(sessions.c.id == bindparam("id"), IS_LIVE, users.c.is_active)
+)
+OF_ACTIVE_USER = and_(users.c.id == bindparam("id"), users.c.is_active)
+ACTIVE_USERS = (
+    select(*PERSON_COLUMNS.values())
+    .select_from(users.join(accounts, accounts.c.id == users.c.account_id))
+    .where(OF_ACTIVE_USER)
+)
+IS_ACTIVE = (
+    select(users.c.role, accounts.c.suspended_at)
+    .select_from(users.join(accounts, accounts.c.id == users.c.account_id))
+    .where(OF_ACTIVE_USER)
 )
 
 
@@ -97,6 +108,20 @@ class Person(Actor, frozen=True, gc=False):
             role == self.role and (self.lacks_second_factor or not lacks_it) and suspended_at == self.suspended_at
             for role, lacks_it, suspended_at in rows()
         )
+
+
+class Absent(Person, frozen=True, gc=False):
+    """A user for whom a job acts: it writes only while the user is active in the same role, and the account runs."""
+
+    def ask(self, tx: Tx) -> Callable[[], bool]:
+        rows = tx.request_rows(IS_ACTIVE, id=self.user_id)
+        return lambda: any(role == self.role and suspended_at is None for role, suspended_at in rows())
+
+
+def absent_user(store: Store, user_id: int) -> Absent | None:
+    """Return an active user of any account as the actor of a job; None if the user is not active."""
+    row = store.unscoped_one(ACTIVE_USERS, id=user_id)
+    return None if row is None else Absent(**dict(zip(PERSON_COLUMNS, row, strict=True)))
 
 
 def session_limits(now: str) -> dict[str, str]:

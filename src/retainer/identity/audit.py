@@ -8,7 +8,6 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from retainer.errors import invalid
-from retainer.identity.actors import Person
 from retainer.kernel.query import Query
 from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.sql import INSTANT, INTEGER
@@ -24,11 +23,12 @@ SignInAction = Literal["password set", "signed in", "signed out", "sign-in faile
 PaymentAction = Literal["payment recorded", "refund recorded", "payment removed"]
 InvoiceAction = Literal["invoice issued", "invoice voided", "invoice written off", "credit note issued"]
 ClientAction = Literal["quote accepted", "quote declined", "ticket answered"]
+LinkAction = Literal["client link created", "client link revoked"]
 FactorAction = Literal["second factor added", "second factor removed", "recovery codes replaced", "recovery code used"]
 WebhookAction = Literal["webhook created", "webhook changed", "webhook secret rotated", "webhook paused"]
 WebhookEnd = Literal["webhook disabled", "webhook deleted"]
 RecordAction = Literal["record created", "record changed", "record deleted"]
-BusinessAction = Literal[PaymentAction, InvoiceAction, ClientAction]
+BusinessAction = Literal[PaymentAction, InvoiceAction, ClientAction, LinkAction]
 AccessAction = Literal[KeyAction, UserAction, SignInAction]
 Action = Literal[
     AccountAction, AccountEnd, AccessAction, BusinessAction, FactorAction, WebhookAction, WebhookEnd, RecordAction
@@ -48,13 +48,15 @@ class Target(NamedTuple):
 
 
 class AuditEntry(msgspec.Struct):
-    """An action. Those of operators at the command line, and failed sign-ins, have no user."""
+    """An action. Those of clients with a link, of operators at the command line, and failed sign-ins have no user."""
 
     id: int
     created_at: str
     action: Action
     user_id: int | None
     user_name: str | None
+    link_id: int | None
+    """The client link with which a client came."""
     address: str | None
     target: str
     target_id: int
@@ -89,7 +91,8 @@ def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None
     values = {
         "action": action,
         "user_id": tx.actor.user_id or None,
-        "address": tx.actor.address if isinstance(tx.actor, Person) else None,
+        "link_id": tx.actor.acting_link,
+        "address": getattr(tx.actor, "address", None),
         "target": target.kind,
         "target_id": target.id,
         "target_name": target.name,

@@ -1,4 +1,4 @@
-"""Bank accounts: up to one for each currency, beside the default of the settings; documents print that of theirs."""
+"""Bank accounts: up to one for each currency, besides the default of the settings; documents print that of theirs."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -39,7 +39,7 @@ def list_bank_accounts(tx: Tx) -> tuple[BankAccount, ...]:
 
 
 def set_bank_account(tx: Tx, account: BankAccount) -> None:
-    """Add the account for a currency, or replace it. Raises `validation_failed` if nobody can pay to it."""
+    """Add the account for a currency, or replace it. Raises `validation_failed` if no payment could reach it."""
     if tx.readable("iban", "account_number") and not (account.iban or account.account_number):
         field, message = "iban", "Enter an IBAN, or an account number."
         if account.sort_code:

@@ -1,7 +1,7 @@
-"""Plans: whether they include the API, the rate limit of their keys, and quotas of sites, webhooks, logos and files."""
+"""Plans: whether they include the API, the rate limit of their keys, and quotas of sites, webhooks, files and mail."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Select, func, select
@@ -9,8 +9,10 @@ from sqlalchemy import Select, func, select
 from retainer.errors import Refusal
 from retainer.schema.files import files
 from retainer.schema.identity import accounts, logos
+from retainer.schema.mail import messages
 from retainer.settings import PREFIX, Settings, SettingsError
-from retainer.store.tables import totals
+from retainer.store.engines.sql import start_of_day
+from retainer.store.tables import NOW, totals
 from retainer.store.tx import Tx
 from retainer.values.exact import utcnow
 
@@ -56,7 +58,7 @@ def require_api(plan: str, trial_ends_at: str | None) -> None:
 class Quota(NamedTuple):
     noun: str
     setting: str
-    used: Select[tuple[int]]
+    used: Select[Any]
     advice: str
     unit: int = 1  # how much of what is counted makes one of the quota, like 1024 bytes
 
@@ -74,6 +76,12 @@ QUOTAS = {
         select(func.sum(func.length(logos.c.content))),
         "Logos on issued documents are kept. Choose a smaller file",
         unit=1024,
+    ),
+    "messages": Quota(
+        "messages a day",
+        "max_messages",
+        select(func.count(messages.c.id)).where(messages.c.created_at >= start_of_day(NOW)),
+        "Send the others tomorrow",
     ),
     "files": Quota(
         "MB of files",
@@ -107,7 +115,7 @@ def list_uses(tx: Tx) -> list[tuple[int, int, str]]:
 
 
 def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:
-    """Return the error if the account would have more than its plan includes with what is `added` to what is written.
+    """Return the error if the stored records and those `added` are more than the plan includes.
 
     Writers of an account wait for each other, so the result holds until the transaction ends.
     """

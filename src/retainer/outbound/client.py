@@ -53,7 +53,7 @@ CERTIFICATES = {
 """What is wrong with a certificate, by the code of OpenSSL (X509_STORE_CTX_get_error)."""
 
 
-class Failed(Exception):
+class RequestFailed(Exception):
     """A request without a response. Tenants read the message: a host as its subject, and a predicate."""
 
     def __init__(self, host: str, predicate: str, *, is_late: bool = False) -> None:
@@ -98,8 +98,8 @@ class GuardedClient:
                 raise Overloaded from error
             if isinstance(error, TimeoutError):
                 late = f"did not answer within {seconds:.0f} seconds"
-                raise Failed(self.host, late, is_late=True) from error
-            raise Failed(self.host, predicate_of(error)) from error
+                raise RequestFailed(self.host, late, is_late=True) from error
+            raise RequestFailed(self.host, predicate_of(error)) from error
 
     async def send(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes | None = None

@@ -29,7 +29,7 @@ ALL_ONES = 0xFFFFFFFF
 
 
 class Forbidden(Exception):
-    """The server must not connect to a host, or the host does not exist: callers cannot tell which."""
+    """The server must not connect to a host, or the host does not exist: callers do not learn which."""
 
 
 def embedded(address: Address) -> Iterator[Address]:

@@ -15,7 +15,7 @@ from retainer.store.tx import Store
 from retainer.values.exact import instant_after
 
 
-class Leased(msgspec.Struct):
+class LeasedRow(msgspec.Struct):
     """Work that was due at a time, and that no other process does until its lease ends."""
 
     leased_until: str
@@ -24,7 +24,7 @@ class Leased(msgspec.Struct):
     due_at: str
 
 
-Work = TypeVar("Work", bound=Leased)
+Work = TypeVar("Work", bound=LeasedRow)
 
 
 class Places:
@@ -67,10 +67,17 @@ class Leases(Generic[Work]):
     """The rows of a table that have work while `is_due`: a process leases them, so that no other one works on them.
 
     A lease moves the `time` of a row, unless another process has moved it. If the process dies, the row is due again
-    when the lease ends.
+    when the lease ends. `attempts` counts the leases of a row.
     """
 
-    def __init__(self, work: type[Work], table: Table, time: Column[Any], is_due: ColumnElement[bool]) -> None:
+    def __init__(
+        self,
+        work: type[Work],
+        table: Table,
+        time: Column[Any],
+        is_due: ColumnElement[bool],
+        attempts: Column[int] | None = None,
+    ) -> None:
         self.work = work
         columns = [time if name == "due_at" else table.c[name] for name in work.__struct_fields__[1:]]
         self.due = (
@@ -81,7 +88,8 @@ class Leases(Generic[Work]):
         )
         """The work that has waited longest; without that of sated accounts."""
         this = (table.c.account_id == bindparam("account"), table.c.id == bindparam("id"), time == bindparam("seen"))
-        self.lease = maintaining(table, *this, values={time.name: bindparam("until")})
+        counted = {} if attempts is None else {attempts.name: attempts + 1}
+        self.lease = maintaining(table, *this, values={time.name: bindparam("until"), **counted})
 
     def claim(self, store: Store, places: Places, length: timedelta) -> list[Work]:
         def find(tx: Transaction, limit: int) -> list[Work]:

@@ -17,7 +17,7 @@ SINCE = select(pauses.c.since).where(NAMED)
 PAUSED = select(pauses.c.since + ": " + pauses.c.reason).where(NAMED)
 
 
-class Work(NamedTuple):
+class PausableWork(NamedTuple):
     """Background work of all processes: its name, the command that resumes it, and what its pause means."""
 
     name: str
@@ -32,19 +32,22 @@ class Work(NamedTuple):
         return or_(exists(select(pauses.c.name).where(pauses.c.name == self.name)), table.c.account_id.in_(SUSPENDED))
 
 
-MONITOR = Work("monitor", "monitor", "The monitor has been paused since {}. No site is checked.")
-WEBHOOKS = Work("webhooks", "deliver", "Webhooks have been paused since {}. No event is sent.")
-EVERY = (MONITOR, WEBHOOKS)
+MONITOR = PausableWork("monitor", "monitor", "The monitor has been paused since {}. No site is checked.")
+WEBHOOKS = PausableWork("webhooks", "deliver", "Webhooks have been paused since {}. No event is sent.")
+MAIL = PausableWork(
+    "mail", "mail", "Mail has been paused since {}. No message is sent, and no invoice is issued by itself."
+)
+EVERY = (MONITOR, WEBHOOKS, MAIL)
 
 
-def pause(store: Store, work: Work, reason: str) -> None:
+def pause(store: Store, work: PausableWork, reason: str) -> None:
     """Stop the work of all processes; `reason` is for operators."""
     with store.unscoped(write=True) as tx:
         tx.run(RESUME, name=work.name)
         tx.run(PAUSE, name=work.name, reason=reason)
 
 
-def resume(store: Store, work: Work, begin_anew: Callable[[Store, str], object]) -> None:
+def resume(store: Store, work: PausableWork, begin_anew: Callable[[Store, str], object]) -> None:
     """Resume the work. `begin_anew` gets the start of the pause, and ends what was going on then."""
     with store.unscoped() as tx:
         since = tx.value(SINCE, name=work.name)
@@ -58,7 +61,7 @@ def warnings(store: Store) -> list[str]:
     return [message for work in EVERY if (message := warning(store, work))]
 
 
-def warning(store: Store, work: Work) -> str | None:
+def warning(store: Store, work: PausableWork) -> str | None:
     with store.unscoped() as tx:
         since = tx.value(PAUSED, name=work.name)
     return since and f"{work.effect.format(since)} Resume: retainer {work.command} --resume"

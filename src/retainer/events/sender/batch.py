@@ -13,7 +13,7 @@ from retainer.events.deliveries import MAX_PENDING, TEST
 from retainer.events.events import POSITIONS, SHOWN, Event, event_of, load_after
 from retainer.events.webhooks import Webhook, former_secrets, types_of
 from retainer.identity.actors import operator_of
-from retainer.outbound.leases import Leased
+from retainer.outbound.leases import LeasedRow
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import is_listed
@@ -27,7 +27,7 @@ BATCH_SIZE = 100
 """New events that a turn takes at most."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SendOutcome(msgspec.Struct, frozen=True):
     """The result of an attempt. Tenants read `error`: it reveals nothing that they could not observe themselves."""
 
     status: int | None = None
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether another attempt would be in vain: the event is no longer kept."""
 
 
-GONE = Outcome(error="The event was deleted because of its age before it could be sent.", is_final=True)
+GONE = SendOutcome(error="The event was deleted because of its age before it could be sent.", is_final=True)
 
 
 class DeliveryAttempt(msgspec.Struct):
@@ -57,7 +57,7 @@ class DeliveryAttempt(msgspec.Struct):
     next_attempt_at: str | None = None
     is_ended: bool = False
     """Whether its delivery had ended, before the webhook went back."""
-    outcome: Outcome | None = None
+    outcome: SendOutcome | None = None
     """None while it was not tried."""
 
     @property
@@ -92,7 +92,7 @@ class DeliveryBatch(msgspec.Struct):
         """
         if attempt.is_test:
             url = f"{self.base_url}/webhooks/{self.webhook.id}"
-            event = Event(0, TEST, "webhook", self.webhook.id, None, url, [], utcnow(), None, None, None)
+            event = Event(0, TEST, "webhook", self.webhook.id, None, url, [], utcnow(), None, None, None, None)
             message_id = f"{self.webhook.id}_test_{attempt.delivery_id}"
         elif attempt.event is None:
             return None
@@ -125,7 +125,7 @@ OURS = select(*webhooks.c["api_url", "secret", "former_secrets"]).where(
 )
 
 
-def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | None:
+def load_batch(store: Store, leased: LeasedRow, base_url: str) -> DeliveryBatch | None:
     """Return what a webhook has to send; None if it was paused or deleted, or the lease has ended.
 
     `base_url` is the address of the API in events; if it is empty, that of the request that created the webhook.

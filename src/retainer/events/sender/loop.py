@@ -10,11 +10,11 @@ import httpx2
 
 from retainer.background import Report
 from retainer.events.sender import schedule
-from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
+from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, SendOutcome, load_batch
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import instant_of_retry
-from retainer.outbound.client import Failed, GuardedClient, read_start
-from retainer.outbound.leases import Leased
+from retainer.outbound.client import GuardedClient, RequestFailed, read_start
+from retainer.outbound.leases import LeasedRow
 from retainer.outbound.loop import RequestLoop
 from retainer.settings import Network
 from retainer.store.tx import Store
@@ -31,7 +31,7 @@ MAX_BODY = 1024
 ANSWERED = "The receiver answered {}."
 
 
-class Sender(RequestLoop[Leased]):
+class Sender(RequestLoop[LeasedRow]):
     """Sends the events of all accounts; `notify` is called with what the operator should know."""
 
     name, task, host = "webhooks", "sending webhooks", "receiver"
@@ -48,7 +48,7 @@ class Sender(RequestLoop[Leased]):
     def refresh(self) -> None:
         schedule.set_back(self.store, self.lease)
 
-    async def serve(self, work: Leased) -> None:
+    async def serve(self, work: LeasedRow) -> None:
         """Give a webhook its turn; what has been sent is saved even if the turn is cancelled."""
         batch = await self.in_database(partial(load_batch, self.store, work, self.base_url))
         if batch is None:
@@ -82,7 +82,7 @@ class Sender(RequestLoop[Leased]):
         await asyncio.gather(*map(send_group, batch.due))
 
 
-async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: DeliveryAttempt) -> Outcome:
+async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: DeliveryAttempt) -> SendOutcome:
     message = batch.message(attempt)
     if message is None:
         return GONE
@@ -96,12 +96,12 @@ async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: Deliver
                 start, _ = await read_start(response, MAX_BODY)
             finally:
                 await response.aclose()
-    except Failed as error:
+    except RequestFailed as error:
         if response is None:
-            return Outcome(error=str(error))
+            return SendOutcome(error=str(error))
     status, milliseconds = response.status_code, round((time.monotonic() - began) * 1000)  # the body is for people
     answer = start.decode(errors="replace").replace("\0", "") or None
     if 200 <= status < 300:
-        return Outcome(status, answer, milliseconds)
+        return SendOutcome(status, answer, milliseconds)
     retry_at = instant_of_retry(response.headers.get("retry-after", ""), utcnow())
-    return Outcome(status, answer, milliseconds, ANSWERED.format(status), retry_at)
+    return SendOutcome(status, answer, milliseconds, ANSWERED.format(status), retry_at)

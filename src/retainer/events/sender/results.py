@@ -5,12 +5,12 @@ from datetime import timedelta
 
 from sqlalchemy import and_, bindparam, func, select, update
 
-from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
+from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, SendOutcome
 from retainer.events.sender.schedule import RETRIES, postponed
 from retainer.events.webhooks import HOLD, Webhook, target
 from retainer.identity import audit
 from retainer.identity.actors import operator_of
-from retainer.outbound.leases import Leased
+from retainer.outbound.leases import LeasedRow
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
 from retainer.store.tables import NOW
@@ -52,7 +52,7 @@ SAVE = (
 )
 
 
-def save_results(store: Store, leased: Leased, batch: DeliveryBatch) -> tuple[int, list[str]]:
+def save_results(store: Store, leased: LeasedRow, batch: DeliveryBatch) -> tuple[int, list[str]]:
     """Save a turn; return the number of attempts, and messages for the log. Nothing is saved if the lease has ended."""
     with store.begin(operator_of(store, leased.account_id), write=True) as tx:
         row = tx.one(LOCK_LEASED, webhook=leased.id, until=leased.leased_until)
@@ -106,7 +106,7 @@ def _results(group: list[DeliveryAttempt], now: str) -> Iterator[tuple[DeliveryA
         yield attempt, values
 
 
-def _outcome_columns(attempt: DeliveryAttempt, outcome: Outcome, now: str) -> Columns:
+def _outcome_columns(attempt: DeliveryAttempt, outcome: SendOutcome, now: str) -> Columns:
     failing_since = None if outcome.error is None else attempt.failing_since or now
     is_pending = failing_since is not None and not (attempt.is_test or outcome.is_final)
     due_at = RETRIES.next_attempt(failing_since, now) or now if failing_since and is_pending else None

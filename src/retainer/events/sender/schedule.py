@@ -11,7 +11,7 @@ from sqlalchemy import Update, and_, bindparam, case, func, or_, select, union, 
 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.identity.actors import in_accounts
-from retainer.outbound.leases import Leased, Leases
+from retainer.outbound.leases import LeasedRow, Leases
 from retainer.outbound.pause import WEBHOOKS
 from retainer.outbound.retries import Retries
 from retainer.schema.webhooks import webhook_deliveries, webhooks
@@ -38,7 +38,7 @@ HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEW
 HAS_WORK = and_(
     webhooks.c.status == "active", or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW), ~WEBHOOKS.is_paused(webhooks)
 )
-DUE = Leases(Leased, webhooks, webhooks.c.leased_until, and_(HAS_WORK, webhooks.c.leased_until <= NOW))
+DUE = Leases(LeasedRow, webhooks, webhooks.c.leased_until, and_(HAS_WORK, webhooks.c.leased_until <= NOW))
 DUE_SINCE = select(
     func.min(case((webhooks.c.next_attempt_at <= NOW, webhooks.c.next_attempt_at), else_=FIRST_NEW.scalar_subquery()))
 ).where(HAS_WORK)

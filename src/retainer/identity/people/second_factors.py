@@ -62,17 +62,23 @@ def propose(tx: Tx, session_id: int | None) -> str:
     return str(secret)
 
 
-def add(tx: Tx, secret: str, code: str) -> list[str]:
-    """Add a second factor and end other sessions; return the recovery codes. Raises `validation_failed`."""
-    user_id = tx.actor.user_id
-    if find(tx, user_id) is not None:
+def check_new(tx: Tx, secret: str, code: str) -> int:
+    """Return the time step of the code of a new second factor. Raises `validation_failed`."""
+    if find(tx, tx.actor.user_id) is not None:
         raise invalid({"code": ["You already have a second factor. Remove it first."]})
-    step = matching_step(secret, code, tx.now)
+    step = matching_step(secret, code, tx.now) if secret else None
     if step is None:
         raise invalid({"code": ["Wrong code. Enter the six digits that the app shows now."]})
+    return step
+
+
+def add(tx: Tx, secret: str, code: str) -> list[str]:
+    """Add a second factor and end other sessions; return the recovery codes. Raises `validation_failed`."""
+    user_id, step = tx.actor.user_id, check_new(tx, secret, code)
     tx.insert_raw(second_factors, {"user_id": user_id, "secret": secret, "last_step": step})
     sessions.end_all_of(tx, user_id)
     audit.note(tx, "second factor added", target_of(tx, user_id))
+    tx.store.tell_user(tx, user_id, "Your second factor was set up", None)
     return new_codes(tx, user_id)
 
 
@@ -88,6 +94,7 @@ def check(tx: Tx, user_id: int, code: str) -> None:
         tx.update_columns(second_factors, factor.id, {"last_step": step})
     elif tx.change(USE_CODE, user=user_id, hash=code_hash(code)):
         audit.note(tx, "recovery code used", target_of(tx, user_id), after={"left": count_codes(tx, user_id)})
+        tx.store.tell_user(tx, user_id, "One of your recovery codes was used", None)
     else:
         raise invalid({"code": [WRONG]})
 
@@ -96,6 +103,7 @@ def replace_codes(tx: Tx) -> list[str]:
     user_id = tx.actor.user_id
     tx.run(REMOVE_CODES, user=user_id)
     audit.note(tx, "recovery codes replaced", target_of(tx, user_id))
+    tx.store.tell_user(tx, user_id, "Your recovery codes were replaced", None)
     return new_codes(tx, user_id)
 
 
@@ -106,6 +114,7 @@ def remove(tx: Tx, user_id: int) -> None:
     tx.run(REMOVE, user=user_id)
     tx.run(REMOVE_CODES, user=user_id)
     audit.note(tx, "second factor removed", target_of(tx, user_id))
+    tx.store.tell_user(tx, user_id, "Your second factor was removed", None)
 
 
 def new_codes(tx: Tx, user_id: int) -> list[str]:

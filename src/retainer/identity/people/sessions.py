@@ -177,8 +177,8 @@ class Tokens:
         self.expired = delete(table).where(table.c.expires_at <= bindparam("before", type_=INSTANT))
         self._void = delete(table).where(table.c.user_id == bindparam("user"))
 
-    def create(self, tx: Tx, user_id: int) -> Token:
-        new = Token(secrets.token_urlsafe(32), instant_after(tx.now, self.valid))
+    def create(self, tx: Tx, user_id: int, valid: timedelta | None = None) -> Token:
+        new = Token(secrets.token_urlsafe(32), instant_after(tx.now, valid or self.valid))
         tx.insert_raw(self.table, {"user_id": user_id, "hash": digest(new.token), "expires_at": new.expires_at})
         return new
 

@@ -82,7 +82,8 @@ def shown_to(tx: Tx, user: User) -> User:
     return user
 
 
-api = Resource("/users", tag="Users", scope=None, table=users, visible_to=shown_to)
+ADDING = "Admins add people in the console."
+api = Resource("/users", tag="Users", scope=None, table=users, visible_to=shown_to, advice=ADDING)
 api.lists(User, UserFilter, "List the users of the account, by name. Any valid key can call it.")
 api.reads("/{user_id}", User, "Read a user. Any valid key can call it.")
 
@@ -175,10 +176,15 @@ def get_user(tx: Tx, user_id: int) -> Fields:
     return _fields_of(row, tx.actor.currency)
 
 
+def has_password(tx: Tx, user_id: int) -> bool:
+    return tx.field(users.c.password_hash, user_id) is not None
+
+
 def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     """Change a user and the cost rate; return the user. A password is passed as `password_hash`.
 
     Deactivation stops the user's keys immediately, and ends sessions; another role counts from the next request on.
+    Another email voids the password link, and both addresses of an active user are told of it.
     Raises `not_found`, `validation_failed`, also if admins would end their own access, and `locked` for the last admin.
     """
     before = get_user(tx, user_id)
@@ -199,6 +205,11 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     if not after["is_active"]:
         sessions.end_all_of(tx, user_id)
         sessions.LINKS.void_all_of(tx, user_id)
+    if before["email"].casefold() != after["email"].casefold():
+        sessions.LINKS.void_all_of(tx, user_id)  # the former address may belong to another person
+        if after["is_active"] and has_password(tx, user_id):
+            for address in (before["email"], after["email"]):
+                tx.store.tell_user(tx, user_id, "The email with which you sign in was changed", address)
     if password_hash is not None:
         set_password(tx, user_id, after["name"], password_hash)
     return after
@@ -216,7 +227,12 @@ def current_costs(tx: Tx) -> dict[int, str]:
 
 
 def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
-    """Set the password of a user; all sessions except the current one end, and the link is void."""
+    """Set the password of a user; all sessions except the current one end, and the link is void.
+
+    A user who had one is told.
+    """
+    if has_password(tx, user_id):
+        tx.store.tell_user(tx, user_id, "Your password was changed", None)
     tx.update_columns(users, user_id, {"password_hash": password_hash})
     sessions.end_all_of(tx, user_id)
     sessions.LINKS.void_all_of(tx, user_id)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 from sqlalchemy import bindparam, or_, select
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.actors import PERSON_COLUMNS, Person
@@ -18,7 +18,7 @@ from retainer.schema import identity as schema
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import read_email
-from retainer.values.reading import read_changes
+from retainer.values.reading import REQUIRED, read_changes
 
 T = TypeVar("T")
 Answer = Callable[..., T]
@@ -31,6 +31,13 @@ class Browser(NamedTuple):
     last_token: str | None = None
     """The token of its last session, which may have ended: a known browser has one."""
     networks: tuple[str, ...] = ()
+
+
+class SignInChange(NamedTuple):
+    """What a user types to change their own sign-in: the current password, and a new one or a code of the app."""
+
+    current: str
+    new: str
 
 
 class SignedIn(NamedTuple):
@@ -95,36 +102,66 @@ def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Bro
         return start_session(tx, person, browser)
 
 
-def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn | Token:
-    """Set the password of a link's user, sign in, and end other sessions. Raises `not_found`, `validation_failed`."""
-    person = replace(LINKS.find(store, token)[0], address=browser.address)
-    password = read_new_password(password)
-    with throttle.turn(person.account_id):
-        password_hash = passwords.hash_password(password)
+def set_password(
+    store: Store, throttle: Throttle, token: str, password: str, browser: Browser, errors: FieldErrors | None = None
+) -> SignedIn | Token:
+    """Set the password of a link's user, sign in, and end other sessions. Raises `not_found`, `validation_failed`.
+
+    If there are `errors` of the form already, nothing is done, and all errors are raised together.
+    """
+    person, errors = replace(LINKS.find(store, token)[0], address=browser.address), errors or FieldErrors()
+    with errors.noting():
+        password = read_new_password(password)
+    errors.raise_errors()
+    password_hash = hash_password(throttle, person, password)
     with store.begin(person, write=True) as tx:
         LINKS.use_up(tx, token)
         users.set_password(tx, person.user_id, person.name, password_hash)
         return begin(tx, person, browser)
 
 
-def change_password(store: Store, throttle: Throttle, person: Person, current: str, new: str, then: Answer[T]) -> T:
-    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
-    password = read_new_password(new)
-    known = check_password(store, throttle, person, current)
-    with throttle.turn(person.account_id):
-        password_hash = passwords.hash_password(password)
+def change_password(
+    store: Store,
+    throttle: Throttle,
+    person: Person,
+    change: SignInChange,
+    then: Answer[T],
+    errors: FieldErrors | None = None,
+) -> T:
+    """Change the user's own password; other sessions end. Raises as `set_password`, and `rate_limited`."""
+    errors, password, known = errors or FieldErrors(), "", None
+    with errors.noting():
+        password = read_new_password(change.new)
+    with errors.noting():
+        known = check_password(store, throttle, person, change.current)
+    errors.raise_errors()
+    password_hash = hash_password(throttle, person, password)
     with store.begin(person, write=True) as tx:
         require_same_hash(tx, person, known)
         users.set_password(tx, person.user_id, person.name, password_hash)
         return then(tx)
 
 
-def add_second_factor(store: Store, throttle: Throttle, person: Person, current: str, code: str, then: Answer[T]) -> T:
+def add_second_factor(
+    store: Store,
+    throttle: Throttle,
+    person: Person,
+    change: SignInChange,
+    then: Answer[T],
+    errors: FieldErrors | None = None,
+) -> T:
     """Add the second factor that the session proposes, with recovery codes. Raises as `change_password`."""
-    known = check_password(store, throttle, person, current)
+    errors, known = errors or FieldErrors(), None
+    with errors.noting():
+        known = check_password(store, throttle, person, change.current)
+    if errors and change.new:  # a wrong password does not hide a wrong code
+        with store.begin(person, write=False) as tx, errors.noting():
+            tx.snapshot()
+            second_factors.check_new(tx, second_factors.propose(tx, person.session_id), change.new)
+    errors.raise_errors()
     with store.begin(person, write=True) as tx:
         require_same_hash(tx, person, known)
-        codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), code)
+        codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), change.new)
         tx.update_columns(schema.sessions, person.session_id or 0, {"proposed_secret": None})
         return then(tx, codes)
 
@@ -162,6 +199,8 @@ def checked_code(store: Store, throttle: Throttle, person: Person, origin: Origi
 
 def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> str | None:
     """Return the hash of the user's password. Raises `validation_failed` for a wrong one, `rate_limited`."""
+    if not current.strip():
+        raise invalid({"current": [REQUIRED]})
     with throttle.attempt(person.email, own_origin(person)):
         found = find_users(store, fold_email(person.email), person.account_id, person.address)
         if not found:  # deactivated meanwhile
@@ -170,6 +209,12 @@ def check_password(store: Store, throttle: Throttle, person: Person, current: st
             if not passwords.matches(found[0][1], current.strip()):
                 raise invalid({"current": ["Wrong password."]})
             return found[0][1]
+
+
+def hash_password(throttle: Throttle, person: Person, password: str) -> str:
+    """Return the hash of a new password, which takes a turn of the account. Raises `unavailable` if too many wait."""
+    with throttle.turn(person.account_id):
+        return passwords.hash_password(password)
 
 
 def require_same_hash(tx: Tx, person: Person, known: str | None) -> None:
@@ -233,7 +278,7 @@ def read_new_password(password: str) -> str:
     """Return a new password. Raises `validation_failed` if it is too short or too long."""
     read = read_changes(users.UserDetails, {"password": password})["password"]
     if read is None:
-        raise invalid({"password": ["Is required."]})
+        raise invalid({"password": [REQUIRED]})
     return str(read)
 
 

@@ -11,14 +11,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.kernel.limits import SlidingWindow
-
-if TYPE_CHECKING:  # its library is optional
-    from retainer.kernel.limits_valkey import SharedWindow
 
 FREE_FAILURES = 5  # failures of an email, or of a known browser, after which the next attempt must wait
 FREE_NETWORK_FAILURES = (20, 100)  # free failures of an address (IPv6: of a /64 network), and of a /48 network
@@ -94,20 +91,27 @@ class Failures:
                 self._counted.pop(subject, None)
 
 
+class Scripts(Protocol):
+    """Runs scripts in a Valkey, whose library is optional: those of `SharedWindow`."""
+
+    def register(self, text: str, /) -> Any: ...
+    def run(self, script: Any, key: str, /, *arguments: int) -> list[int] | None: ...
+
+
 class SharedFailures(Failures):
     """Counts failures in Valkey for all servers; while Valkey is out of reach, in memory."""
 
-    def __init__(self, window: "SharedWindow") -> None:
+    def __init__(self, scripts: Scripts) -> None:
         super().__init__()
-        self._window = window
-        self._hit, self._forgive = map(window.register, (HIT, FORGIVE))
+        self._scripts = scripts
+        self._hit, self._forgive = map(scripts.register, (HIT, FORGIVE))
 
     def count(self, subject: str, free: int) -> tuple[int, int]:
-        answer = self._window.run(self._hit, f"failures:{subject}", free, TTL, MAX_WAIT)
+        answer = self._scripts.run(self._hit, f"failures:{subject}", free, TTL, MAX_WAIT)
         return (answer[0], answer[1]) if answer else super().count(subject, free)
 
     def forgive(self, subject: str, failures: int) -> None:
-        self._window.run(self._forgive, f"failures:{subject}", failures, TTL)
+        self._scripts.run(self._forgive, f"failures:{subject}", failures, TTL)
         super().forgive(subject, failures)
 
 
@@ -127,6 +131,14 @@ class Throttle:
         self._lock = threading.Lock()
         self.lanes = {is_known: FairSemaphore(1, 1, MAX_WAITING // 2) for is_known in (True, False)}
         """Shared by accounts for known browsers, and by networks for others."""
+
+    def admit_request(self, networks: tuple[str, ...]) -> None:
+        """Count a request for a password link against its networks. Raises `rate_limited`, for unknown emails too."""
+        for network, free in zip(networks, FREE_NETWORK_FAILURES, strict=False):
+            _, wait = self.failures.count(f"LINK {network}", free)
+            if wait:
+                message = f"Too many links were asked for. Try again in {wait} seconds."
+                raise Refusal("rate_limited", message, headers={"Retry-After": str(wait)})
 
     @contextmanager
     def attempt(self, subject: str, origin: Origin) -> Iterator[int]:

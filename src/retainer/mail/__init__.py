@@ -1,0 +1,1 @@
+"""Mail: messages to clients, queued in the transaction of what causes them, and sent after its commit."""

@@ -1,0 +1,73 @@
+"""Turns: which account gets the next connection to the mail server, so that mail that stalls delays no other."""
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+SLOW_SECONDS = 30
+"""An account whose message has held a connection for longer leaves one to the mail of other accounts."""
+
+
+class MailTurns:
+    """The connections of an event loop, and the accounts that hold or await them: the longest without one is next.
+
+    An account gets a further connection only while it holds fewer than are free: alone, it has half of them. Slow
+    accounts never hold all of them together; an account is slow until it has sent a message fast again.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._held: defaultdict[int, list[float]] = defaultdict(list)
+        self._waiting = Counter[int]()
+        self._slow: set[int] = set()
+        self._turn, self._last_turns = 0, dict[int, int]()
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def of(self, account_id: int) -> AsyncIterator[None]:
+        """Hold a connection of an account, once it is its turn."""
+        async with self._changed:
+            self._waiting[account_id] += 1
+            try:
+                await self._changed.wait_for(lambda: self._next() == account_id)
+            finally:
+                self._waiting -= Counter((account_id,))
+            began = time.monotonic()
+            self._held[account_id].append(began)
+            self._turn += 1
+            self._last_turns[account_id] = self._turn
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._leave(account_id, began)
+            async with self._changed:
+                self._changed.notify_all()
+
+    def _next(self) -> int | None:
+        able = filter(self._may, self._waiting)
+        return min(able, key=lambda each: self._last_turns.get(each, 0), default=None)
+
+    def _may(self, account_id: int) -> bool:
+        held = {each: len(began) for each, began in self._held.items()}
+        if held.get(account_id, 0) >= self.total - sum(held.values()):
+            return False
+        slow = sum(count for each, count in held.items() if self._is_slow(each))
+        return slow < self.total - 1 or not self._is_slow(account_id)
+
+    def _is_slow(self, account_id: int) -> bool:
+        began = self._held.get(account_id)
+        return account_id in self._slow or (began is not None and began[0] + SLOW_SECONDS < time.monotonic())
+
+    def _leave(self, account_id: int, began: float) -> None:
+        if began + SLOW_SECONDS < time.monotonic():
+            self._slow.add(account_id)
+        else:
+            self._slow.discard(account_id)
+        self._held[account_id].remove(began)
+        if not self._held[account_id]:
+            del self._held[account_id]
+        if not self._waiting:  # then it decides nothing, and would grow with the accounts
+            self._last_turns.clear()
