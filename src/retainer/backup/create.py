@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from retainer.backup import CHUNK, BackupError, Progress, embedded
+from retainer.background import Progress
+from retainer.backup import CHUNK, BackupError, embedded
 from retainer.backup.staging import move, staging_dir
 from retainer.store.engines.files import private
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from retainer.backup import BackupError, Progress
+from retainer.background import Progress
+from retainer.backup import BackupError
 from retainer.backup.staging import move
 from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current

@@ -5,6 +5,7 @@ import gzip
 import os
 import shutil
 import zlib
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -12,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from retainer import settings
-from retainer.backup import CHUNK, BackupError, Progress, embedded, former
+from retainer.background import Progress
+from retainer.backup import CHUNK, BackupError, embedded, former
 from retainer.backup.create import Backup
 from retainer.backup.staging import staging_dir
-from retainer.doctor.examination import examine_database
 from retainer.identity.people import sessions
+from retainer.jobs.loop import stop_all
+from retainer.mail.sender.schedule import cancel_queued
 from retainer.outbound import pause
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
@@ -26,6 +28,16 @@ from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
 MEGABYTE = 1_000_000
+Examine = Callable[[Sqlite, Progress], list[str]]
+"""Returns what is wrong in a database or was not checked. Raises BackupError for what no restored database may have."""
+PROBABLY_ENDED = (
+    "The database was restored from a backup of {}. At that time this job was running, and has probably ended since. "
+    "Compare before you continue it."
+)
+PROBABLY_SENT = (
+    "The database was restored from a backup of {}. At that time this message was about to be sent, so it has probably "
+    "arrived. Send it again if it has not."
+)
 
 
 class Restorable(msgspec.Struct):
@@ -38,10 +50,10 @@ class Restorable(msgspec.Struct):
     """What is wrong or was not checked, each with its check."""
 
 
-def check(file: Path, folder: Path, progress: Progress) -> Restorable:
+def check(file: Path, folder: Path, examine: Examine, progress: Progress) -> Restorable:
     """Unpack a backup into a folder, migrate its database there, and check that it can be restored.
 
-    Raises BackupError for a damaged file and broken references, Unavailable for a database of another version that
+    Raises BackupError for a damaged file and as `examine` does, Unavailable for a database of another version that
     cannot be migrated. All else that is wrong is only returned: the backup may be the best that there is.
     """
     database = folder / "restored.db"
@@ -55,11 +67,7 @@ def check(file: Path, folder: Path, progress: Progress) -> Restorable:
     with closing(Sqlite(database, is_limited=False)) as engine:
         engine.location = str(file)  # as messages name it
         _, schema = migrate(engine)
-        outcomes = examine_database(engine, settings.load(), progress)
-        for outcome in outcomes:
-            if outcome.check == "references" and outcome.found:
-                raise BackupError(f"{file} holds no sound database: {outcome.found[0]} Take another backup.")
-        return Restorable(backup, database, schema, [line for outcome in outcomes for line in outcome.lines()])
+        return Restorable(backup, database, schema, examine(engine, progress))
 
 
 def unpack(file: Path, database: Path, progress: Progress) -> str:
@@ -92,7 +100,9 @@ def unpacked_size(file: Path) -> int:
         return int.from_bytes(packed.read(), "little")
 
 
-def restore(file: Path, database: Path, progress: Progress, *, force: bool = False) -> tuple[Restorable, Path | None]:
+def restore(
+    file: Path, database: Path, examine: Examine, progress: Progress, *, force: bool = False
+) -> tuple[Restorable, Path | None]:
     """Replace the database with that of a backup; return the path of the former one, if there was one.
 
     Its background work is paused. Its sessions and password links are void, since some may have ended after the backup.
@@ -105,10 +115,12 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
     now = datetime.now(UTC)
     former = database.with_name(f"{database.stem}.before-restore-{now:%Y%m%dT%H%M%SZ}{database.suffix}")
     with staging_dir(database.parent) as folder:
-        restorable = check(file, folder, progress)
+        restorable = check(file, folder, examine, progress)
         with closing(Sqlite(restorable.database)) as engine:
             for work in pause.EVERY:
                 pause.pause(Store(engine), work, f"restored from a backup of {restorable.backup.made_at}")
+            cancel_queued(Store(engine), PROBABLY_SENT.format(restorable.backup.made_at))
+            stop_all(Store(engine), PROBABLY_ENDED.format(restorable.backup.made_at))
             sessions.revoke_all(Store(engine))
         embedded.replace(database, restorable.database, former)
     return restorable, former if former.exists() else None

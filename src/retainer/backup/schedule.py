@@ -11,7 +11,7 @@ from pathlib import Path
 from retainer.background import Background, Chore, Report
 from retainer.backup.create import create
 from retainer.backup.embedded import is_empty
-from retainer.backup.staging import Busy, staging_dir
+from retainer.backup.staging import BackupBusy, staging_dir
 
 STAMP = "%Y%m%dT%H%M%SZ"
 END = ".db.gz"
@@ -45,7 +45,7 @@ class Schedule(Background):
         if sys.platform == "linux":  # where each thread has a priority
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        with suppress(Busy, Stopped):  # Busy: a command makes one
+        with suppress(BackupBusy, Stopped):  # Busy: a command makes one
             return min(self._back_up_if_due(), timedelta(seconds=CLOCK_SECONDS))
         return None
 

@@ -13,7 +13,7 @@ from retainer.store.engines.files import private, sync
 NAME = ".retainer-partial"
 
 
-class Busy(BackupError):
+class BackupBusy(BackupError):
     """Another process makes or restores a backup in the same folder."""
 
 
@@ -36,7 +36,7 @@ def staging_dir(folder: Path) -> Iterator[Path]:
             is_deleted = True
         if is_deleted:
             advice = "Run the command again when it has ended."
-            raise Busy(f"Another backup is being made or restored in {folder}. {advice}")
+            raise BackupBusy(f"Another backup is being made or restored in {folder}. {advice}")
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(mode=0o700)
         try:

@@ -13,10 +13,11 @@ import sqlalchemy
 import typer
 
 from retainer import settings
-from retainer.console.shapes import Declared, declared
-from retainer.errors import invalid
+from retainer.console.shapes import DeclaredType, declared
+from retainer.errors import Sentence, invalid
 from retainer.identity.actors import operator_of
-from retainer.schema.migrations import migrate
+from retainer.mail.people import send_notice
+from retainer.schema import fingerprint
 from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store, Tx
@@ -87,12 +88,12 @@ def fields_of(model: type[msgspec.Struct], *names: str, is_new: bool = True) -> 
     return found
 
 
-def _form(found: Declared) -> str:
+def _form(found: DeclaredType) -> str:
     if get_origin(found.type) is list:
         (item,) = get_args(found.type)
         return f"a list separated by commas, each {_form(declared(item))}"
     own = (getattr(mark, "extra", None) for mark in found.marks)
-    return next((extra["form"] for extra in own if extra), None) or form_of(found.type, tuple(found.marks))
+    return str(Sentence(next((extra["form"] for extra in own if extra), "") or form_of(found.type, tuple(found.marks))))
 
 
 def command(group: typer.Typer, name: str | None = None, options: Iterable[Parameter] = ()) -> Callable[[F], F]:
@@ -115,6 +116,8 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
                 say(result, json=json)
 
         run.__signature__ = declared.replace(parameters=[*own[:first], *given, *own[first:], JSON])  # type: ignore[attr-defined]
+        paragraphs = (function.__doc__ or "").split("\n\n")
+        run.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)  # Typer would keep our line breaks
         group.command(name)(run)
         return function
 
@@ -166,11 +169,14 @@ def connected() -> Engine:
 
 
 def opened() -> Store:
-    """Return the configured database, migrated. Raises Unavailable if there is none: only few commands create one."""
+    """Return the configured database. Raises Unavailable if there is none, or if it lacks migrations.
+
+    Only few commands create a database or migrate it: the version that served it could not start any more.
+    """
     engine = connected()
     require_database(engine)
-    migrate(engine, warn)
-    return Store(engine)
+    fingerprint.check(engine)
+    return Store(engine, mail_from=settings.load().sender, tell_user=send_notice)
 
 
 def require_database(engine: Engine) -> None:

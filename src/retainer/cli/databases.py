@@ -5,13 +5,15 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 
 from retainer import settings
+from retainer.background import Progress
 from retainer.backup import BackupError, postgresql
+from retainer.backup import restore as restoring
 from retainer.cli import common as cli
 from retainer.cli.progress import progress_bars
 from retainer.outbound import pause
@@ -19,9 +21,6 @@ from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite, connect
 from retainer.store.engines.files import make_local_folder
-
-if TYPE_CHECKING:
-    from retainer.backup.restore import Restorable
 
 database_cli = typer.Typer()
 STANDARD_OUTPUT = Path("-")
@@ -59,12 +58,10 @@ def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, 
 
 @cli.command(database_cli)
 def restore(file: Read, *, check: Check = False, force: Displace = False) -> dict[str, object]:
-    """Replace the configured database with a backup; its monitor and webhooks stay paused until you resume them.
+    """Replace the configured database with a backup; monitor, webhooks and mail stay paused until you resume them.
 
     Sessions in the console end, and password links are void.
     """
-    from retainer.backup import restore as restoring  # noqa: PLC0415
-
     engine = embedded_database(file)
     database = engine.path
     if check:
@@ -73,18 +70,28 @@ def restore(file: Read, *, check: Check = False, force: Displace = False) -> dic
             tempfile.TemporaryDirectory(prefix=".retainer-check-", dir=data_dir) as folder,
             progress_bars() as progress,
         ):
-            checked = restoring.check(file, Path(folder), progress)
+            checked = restoring.check(file, Path(folder), examine, progress)
         if checked.wrong:
             raise BackupError(found_wrong(file, checked.wrong))
         return described(file, checked)
     make_local_folder(database.parent)
     with engine.serve_alone(), progress_bars() as progress:
-        restored, former = restoring.restore(file, database, progress, force=force)
+        restored, former = restoring.restore(file, database, examine, progress, force=force)
     if restored.wrong:
         cli.warn(found_wrong(file, restored.wrong))
     result = {"database": str(database), "former_database": None if former is None else str(former)}
-    paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
-    return {**result, **paused, "works_again": WORKS_AGAIN, **described(file, restored)}
+    return {**result, **paused_works(), "works_again": WORKS_AGAIN, **described(file, restored)}
+
+
+def examine(engine: Sqlite, progress: Progress) -> list[str]:
+    """Return what the doctor finds in the database of a backup. Raises BackupError for broken references."""
+    from retainer.doctor.examination import examine_database  # noqa: PLC0415  # other commands need none of this
+
+    outcomes = examine_database(engine, settings.load(), progress)
+    for outcome in outcomes:
+        if outcome.check == "references" and outcome.found:
+            raise BackupError(f"{engine.location} holds no sound database: {outcome.found[0]} Take another backup.")
+    return [line for outcome in outcomes for line in outcome.lines()]
 
 
 def embedded_database(file: Path) -> Sqlite:
@@ -96,7 +103,7 @@ def embedded_database(file: Path) -> Sqlite:
     return Sqlite(loaded.database_path, is_limited=False)
 
 
-def described(file: Path, checked: "Restorable") -> dict[str, object]:
+def described(file: Path, checked: restoring.Restorable) -> dict[str, object]:
     migrated = None if checked.schema == checked.backup.schema else checked.schema
     found = msgspec.structs.asdict(checked.backup)
     return {"file": str(file), **found, "migrated_to": migrated, "wrong": checked.wrong}
@@ -125,21 +132,34 @@ Target = Annotated[
     str, typer.Option("--to", parser=address, metavar="ADDRESS", help="The target: a new or empty database.")
 ]
 
+OnlyAccount = Annotated[
+    int | None, typer.Option("--account", metavar="ID", min=1, help="Copy this account alone.", show_default="all")
+]
+
 
 @cli.command(database_cli)
-def copy(*, source: Source = None, target: Target) -> dict[str, object]:
-    """Copy everything into another database of either kind, all or nothing, and compare both.
+def copy(*, source: Source = None, target: Target, account: OnlyAccount = None) -> dict[str, object]:
+    """Copy everything, or one account, into another database of either kind, all or nothing, and compare both.
 
-    Stop the servers of the source first: later writes are not copied.
+    Stop the servers of the source first, or suspend the account: later writes are not copied. Keys and passwords of an
+    account that is copied alone work in the copy, too; nobody stays signed in, and sites, webhooks and mail are paused
+    until you resume them. Messages that the source still sends are cancelled there.
     """
     from retainer.transfer import copying  # noqa: PLC0415  # other commands need none of this
 
     first, second = (connect(url, is_limited=False) for url in (source or settings.load().database, target))
     with progress_bars() as progress:
-        rows = copying.copy(first, second, progress)
+        rows = copying.copy(first, second, progress, account)
     first.close()
-    copied = {"tables": len(copying.TABLES), "rows": rows}
-    return {"from": first.location, "to": second.location, **copied, "differences": 0}
+    copied: dict[str, object] = {"tables": len(copying.TABLES), "rows": rows, "differences": 0}
+    if account is not None:
+        copied |= {"account_id": account} | paused_works()
+    return {"from": first.location, "to": second.location, **copied}
+
+
+def paused_works() -> dict[str, object]:
+    """Return what is paused in a database that is not the one that it comes from, and how it is resumed."""
+    return {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
 
 
 @cli.command(database_cli)

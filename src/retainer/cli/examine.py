@@ -15,12 +15,14 @@ from retainer.cli.operate import warnings
 from retainer.cli.progress import progress_bars
 from retainer.doctor.examination import examine
 from retainer.doctor.findings import Outcome, overall
+from retainer.mail.addresses import wire_address
 from retainer.outbound import pause
 from retainer.schema.fingerprint import head
 from retainer.schema.migrations import current
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store
+from retainer.values.kinds import EMAIL_FORM, read_email
 
 examining_cli = typer.Typer()
 STATUSES = {"ok": 0, "wrong": 1, "not checked": 3}
@@ -28,15 +30,24 @@ STATUSES = {"ok": 0, "wrong": 1, "not checked": 3}
 Repair = Annotated[
     bool, typer.Option("--repair", help="Write texts and stored totals again that do not match their rows.")
 ]
+Mail = Annotated[
+    str | None,
+    typer.Option("--mail", metavar="ADDRESS", help="Check only mail: SPF, DMARC, and a test message to this address."),
+]
 
 
 @cli.command(examining_cli)
-def doctor(*, repair: Repair = False, json: bool) -> None:
+def doctor(*, repair: Repair = False, mail: Mail = None, json: bool) -> None:
     """Check the database and all that it needs.
 
     Exit status 0: all was checked and holds; 1: something is wrong; 3: something could not be checked.
     """
     loaded = settings.load()
+    if mail is not None:
+        outcomes = examine_mail(loaded, mail)
+        result = overall(outcomes)
+        cli.say({"result": result, "sender": loaded.sender, "checks": checks(outcomes, json=json)}, json=json)
+        raise typer.Exit(STATUSES[result])
     engine = cli.connected()
     with suppress(Unavailable):  # which the checks will say
         engine.check_sessions()
@@ -58,6 +69,21 @@ def doctor(*, repair: Repair = False, json: bool) -> None:
         json=json,
     )
     raise typer.Exit(STATUSES[result])
+
+
+def examine_mail(loaded: settings.Settings, address: str) -> list[Outcome]:
+    """Examine the mail of a server. Raises SettingsError without a mail server."""
+    from retainer.doctor import mail as doctor_of_mail  # noqa: PLC0415  # only this option needs it
+    from retainer.mail.sender.relay import Relay  # noqa: PLC0415
+
+    if not loaded.smtp_url:
+        raise settings.SettingsError("There is no mail server. Set RETAINER_SMTP_URL.")
+    try:
+        recipient = read_email(address)
+        wire_address(recipient)
+    except ValueError as error:
+        raise typer.BadParameter(str(error) or f"Must be {EMAIL_FORM}.", param_hint="--mail") from None
+    return doctor_of_mail.examine_mail(Relay.of(loaded.smtp_url, loaded.sender), recipient)
 
 
 def checks(outcomes: list[Outcome], *, json: bool) -> cli.Listing:

@@ -1,4 +1,4 @@
-"""Commands that run and inspect an installation: serve, demo, monitor, deliver, migrate, config, openapi."""
+"""Commands that run and inspect an installation: serve, demo, monitor, deliver, mail, migrate, config, openapi."""
 
 import gc
 import os
@@ -8,27 +8,29 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from retainer import settings
 from retainer.background import Background
 from retainer.cli import common as cli
+from retainer.events.sender.loop import Sender
+from retainer.events.sender.schedule import retry_all
 from retainer.identity.accounts import has_accounts
+from retainer.mail.sender.loop import Mailer
 from retainer.outbound import pause
-from retainer.outbound.pause import Work
+from retainer.outbound.pause import PausableWork
 from retainer.schema.fingerprint import head
 from retainer.schema.migrations import migrate, plan
+from retainer.server.monitoring.log import Log, standard_error
+from retainer.server.renderers import RendererPool
 from retainer.settings import BASE_PATH, Settings
+from retainer.sites.monitor.probe import Monitor
+from retainer.sites.uptime import suspend_all
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 from retainer.values.decoding import json_text
-
-if TYPE_CHECKING:
-    from retainer.events.sender.loop import Sender
-    from retainer.server.monitoring.log import Log
-    from retainer.sites.monitor.probe import Monitor
 
 operating_cli = typer.Typer()
 SERVING = (
@@ -50,7 +52,7 @@ Out = Annotated[Path | None, typer.Option(help="The file to write.", show_defaul
 
 @cli.command(operating_cli, options=SERVING)
 def serve(*, json: bool, **given: Any) -> None:
-    """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
+    """Serve the API, check the sites, send webhooks and mail; migrates the database first if needed."""
     run(given, addresses(given), json=json)
 
 
@@ -58,12 +60,13 @@ def serve(*, json: bool, **given: Any) -> None:
 def demo(*, json: bool, **given: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
-    from retainer.server.process.workers import listen  # noqa: PLC0415
+    from retainer.processes.workers import listen  # noqa: PLC0415
 
     host, port = given["host"], given["port"]
-    listen(host, port).close()  # a port that is taken is told before the work
+    listen(host, port).close()  # a port that is taken is reported before the work
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
+    os.environ["RETAINER_BASE_URL"] = cli.site(host, port)  # for client links
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
     engine = connect(os.environ["RETAINER_DATABASE_URL"], is_limited=False)
     engine.create_storage()
@@ -83,14 +86,10 @@ def demo(*, json: bool, **given: Any) -> None:
 @cli.command(operating_cli)
 def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
-    from retainer.server.renderers import Pool  # noqa: PLC0415
-    from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
-    from retainer.sites.uptime import suspend_all  # noqa: PLC0415  # only this command and the server need them
-
     if paused is not None:
         return switch(pause.MONITOR, suspend_all, paused=paused)
     loaded, store, log = opened_for(pause.MONITOR)
-    with closing(Pool()) as searches:
+    with closing(RendererPool()) as searches:
         checked = until_stopped(Monitor(store, loaded.monitor_allow, log.report, searches.run), log, once=once)
     return {"checked": checked}
 
@@ -98,9 +97,6 @@ def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
 @cli.command(operating_cli)
 def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Send the webhooks of all accounts without a server, until SIGTERM or once."""
-    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need them
-    from retainer.events.sender.schedule import retry_all  # noqa: PLC0415
-
     if paused is not None:
         return switch(pause.WEBHOOKS, retry_all, paused=paused)
     loaded, store, log = opened_for(pause.WEBHOOKS)
@@ -108,7 +104,21 @@ def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     return {"sent": until_stopped(sender, log, once=once)}
 
 
-def switch(work: Work, begin_anew: Callable[[Store, str], object], *, paused: bool) -> dict[str, object]:
+@cli.command(operating_cli)
+def mail(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
+    """Send the mail of all accounts without a server, until SIGTERM or once."""
+    if paused is not None:
+        return switch(pause.MAIL, lambda *_: None, paused=paused)
+    if not settings.load().smtp_url:
+        raise settings.SettingsError("There is no mail server. Set RETAINER_SMTP_URL.")
+    loaded, store, log = opened_for(pause.MAIL)
+    with closing(RendererPool()) as drawing:
+        mailer = Mailer(store, loaded, drawing.run, log.report, log.warning)
+        sent = until_stopped(mailer, log, once=once)
+    return {"tried": sent}
+
+
+def switch(work: PausableWork, begin_anew: Callable[[Store, str], object], *, paused: bool) -> dict[str, object]:
     store = cli.opened()
     if paused:
         pause.pause(store, work, "an operator paused it")
@@ -117,7 +127,7 @@ def switch(work: Work, begin_anew: Callable[[Store, str], object], *, paused: bo
     return {work.name: "paused" if paused else "on"}
 
 
-def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
+def opened_for(work: PausableWork) -> tuple[Settings, Store, Log]:
     loaded = settings.load()
     cli.require_database(connect(loaded.database))
     engine, log = opened_with_log(loaded)
@@ -127,10 +137,8 @@ def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
     return loaded, store, log
 
 
-def opened_with_log(loaded: Settings) -> tuple[Engine, "Log"]:
+def opened_with_log(loaded: Settings) -> tuple[Engine, Log]:
     """Return the engine of the migrated database, and a log on standard error."""
-    from retainer.server.monitoring.log import Log, standard_error  # noqa: PLC0415  # other commands need no log
-
     engine = connect(loaded.database)
     engine.check_sessions()
     log = Log(standard_error(), engine)
@@ -138,7 +146,7 @@ def opened_with_log(loaded: Settings) -> tuple[Engine, "Log"]:
     return engine, log
 
 
-def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
+def until_stopped(loop: Monitor | Sender | Mailer, log: Log, *, once: bool) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
     logging = Background("log", log.report, log.chores)
@@ -184,7 +192,7 @@ def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JS
     from retainer.openapi.document import document  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"
-    text = json_text(document(ROUTES.operations, base + BASE_PATH))
+    text = json_text(document(ROUTES.bound.values(), base + BASE_PATH))
     if out is None:
         print(text)
     else:
@@ -199,8 +207,8 @@ def addresses(serving: dict[str, Any]) -> dict[str, object]:
 def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; the result is printed once requests are answered."""
     gc.disable()
-    from retainer.server.process import workers as server  # noqa: PLC0415  # other commands need no HTTP server
-    from retainer.server.process.recovery import check_structure  # noqa: PLC0415
+    from retainer.processes import workers as server  # noqa: PLC0415  # other commands need no HTTP server
+    from retainer.processes.recovery import check_structure  # noqa: PLC0415
 
     gc.freeze()  # what is loaded stays, and collections would copy the memory that workers share
     gc.enable()
@@ -221,7 +229,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
 
 def run_server(serving: dict[str, Any], loaded: Settings, ready: Callable[[], None]) -> None:
     from retainer.doctor.surroundings import clock_warnings  # noqa: PLC0415  # as above
-    from retainer.server.process import workers as server  # noqa: PLC0415
+    from retainer.processes import workers as server  # noqa: PLC0415
 
     engine, log = opened_with_log(loaded)
     messages = [*warnings(engine, loaded), *pause.warnings(Store(engine)), *clock_warnings(Store(engine))]
@@ -242,5 +250,5 @@ def warnings(engine: Engine, loaded: Settings) -> list[str]:
     """Return warnings about files that other users of this machine can read, and about a missing contact."""
     paths, is_unnamed = " ".join(map(str, engine.world_readable())), loaded.base_url and not loaded.contact
     readable = f"Other users of this machine can read the data. Protect it: chmod go= {paths}"
-    contact = "Pages tell people to ask the operator of this server. Say who that is: RETAINER_CONTACT."
+    contact = "Pages refer people to the operator of this server without naming one. Set RETAINER_CONTACT."
     return [readable] * bool(paths) + [contact] * bool(is_unnamed)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from retainer.backup import Progress
+from retainer.background import Progress
 
 
 @contextmanager

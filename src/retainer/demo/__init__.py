@@ -43,11 +43,16 @@ class Access(NamedTuple):
     password: str
 
 
+SENDER = "mail@northlight.example"
+"""The address that the first message comes from, if the server has none."""
+
+
 def fill(store: Store) -> Access:
     """Fill an empty database with two agencies; return the access to the first.
 
     Its first records are those of the samples, and it has used its keys and webhooks.
     """
+    store.mail_from = store.mail_from or SENDER
     rng = random.Random("northlight.example")  # noqa: S311  # demos are reproducible
     admin, access = _open(store, "northlight", rng)
     traffic.deliver(store, admin)

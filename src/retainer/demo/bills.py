@@ -95,7 +95,7 @@ def _pay(scene: Scene, invoice: Invoice, incoming: Incoming, *, is_late: bool) -
 
 
 def _correct(scene: Scene, sent: list[Invoice], being_paid: set[int]) -> None:
-    """Void an invoice that nobody pays, and credit a part of another; the rest of a refund is still owed."""
+    """Void an unpaid invoice, and credit a part of another; the rest of a refund is still owed."""
     now = [invoices.load_invoice(scene.tx, invoice.id) for invoice in sent]
     unpaid = [invoice for invoice in now if invoice.status == "sent" and invoice.id not in being_paid]
     settled = [invoice for invoice in now if invoice.status == "paid"]

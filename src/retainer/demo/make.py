@@ -55,7 +55,7 @@ def _body_type(handler: Callable[..., object]) -> Any:
     return body
 
 
-class Job(NamedTuple):
+class DemoProject(NamedTuple):
     """A project with the dates, the people and the tasks of its work."""
 
     project: Project
@@ -73,10 +73,10 @@ class Scene:
         self.today = date.fromisoformat(tx.today)
         self.people = [tx.actor.user_id]
         self.clients: list[Client] = []
-        self.jobs: list[Job] = []
+        self.jobs: list[DemoProject] = []
 
     def ago(self, days: int) -> date:
-        """Set the clock to a day so many days ago, and return it."""
+        """Set the clock back by a number of days, and return that day."""
         day = self.today - timedelta(days=days)
         at(self.tx, day)
         return day

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import bindparam, select
 
 from retainer.app import ROUTES
-from retainer.events.sender.batch import Outcome, load_batch
+from retainer.events.sender.batch import SendOutcome, load_batch
 from retainer.events.sender.loop import Sender
 from retainer.events.sender.results import save_results
 from retainer.identity.keys import key_list
@@ -19,11 +19,11 @@ from retainer.schema.identity import api_keys
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.tables import events
 from retainer.store.tx import Actor, Store
-from retainer.traffic.answered import RECORD, Answered, Reason
+from retainer.traffic.answered import RECORD, Reason, RequestLine
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import as_instant, instant_after
 
-ACCEPTED = Outcome(200, '{"received": true}', 87)
+ACCEPTED = SendOutcome(200, '{"received": true}', 87)
 DELAY = timedelta(seconds=1)
 """Time from an event to its delivery."""
 SENT = select(webhook_deliveries.c.id, events.c.at).where(
@@ -102,7 +102,7 @@ def _mishaps(now: datetime) -> Iterator[tuple[datetime, int]]:
 
 def _answer(
     actor: Actor, rng: random.Random, key: Key, moment: datetime, operation: Operation, status: int
-) -> Answered:
+) -> RequestLine:
     if not status:
         failed = 422 if operation.writes else 404 if operation.parameters else 200
         status = failed if rng.random() < 0.03 else CREATED.get(operation.method, 200)
@@ -110,7 +110,7 @@ def _answer(
     for parameter in operation.parameters:
         path = path.replace(f"{{{parameter}}}", str(rng.randint(1, 2)))
     found = RECORD.match(path) if operation.writes and status < 300 else None
-    return Answered(
+    return RequestLine(
         time=as_instant(moment),
         request_id=f"req_{int(moment.timestamp()) * 1000:012x}{rng.getrandbits(48):012x}",
         method=operation.method,

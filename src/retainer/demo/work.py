@@ -6,7 +6,7 @@ from typing import Any
 from retainer.billing import expenses
 from retainer.billing.quotes import quotes
 from retainer.crm.clients import Client
-from retainer.demo.make import CONTENT, Job, Scene, at, change, create, make
+from retainer.demo.make import CONTENT, DemoProject, Scene, at, change, create, make
 from retainer.rollups import doctor
 from retainer.schema.work import time_entries as entries_table
 from retainer.shared.relations import sent_fields
@@ -38,7 +38,7 @@ def work(scene: Scene) -> None:
     doctor.rebuild(scene.tx)
 
 
-def _job(scene: Scene, kind: dict[str, Any], client: Client, *, is_running: bool) -> Job:
+def _job(scene: Scene, kind: dict[str, Any], client: Client, *, is_running: bool) -> DemoProject:
     is_over, days = client.status == "archived", kind["days"]
     earliest, latest = -YEAR, -250 if is_over else 20
     if is_running and not is_over:
@@ -55,7 +55,7 @@ def _job(scene: Scene, kind: dict[str, Any], client: Client, *, is_running: bool
         stages.append(create(milestones.create_milestone, scene.tx, project.id, **fields).id)
     ids = [_task(scene, kind, project, start, stages, index) for index in range(len(kind["tasks"]))]
     team = scene.rng.sample(scene.people, scene.rng.randint(2, min(4, len(scene.people))))
-    return Job(project, start, min(end, scene.today - timedelta(days=150)) if is_over else end, team, ids)
+    return DemoProject(project, start, min(end, scene.today - timedelta(days=150)) if is_over else end, team, ids)
 
 
 def _project(scene: Scene, kind: dict[str, Any], client: Client, start: date, *, is_over: bool) -> Project:

@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, func, select
 
 from retainer.billing.balance import settle, status_of
 from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.history import is_tolerable
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.payment_types import Payment, discounts_of
 from retainer.billing.quotes.types import Quote, QuoteLine
@@ -71,7 +72,16 @@ def _of_lines(kind: str, document: Quote | Invoice) -> Iterator[Finding]:
             price = f"{line.quantity:f} x {line.unit_price:f} less {line.discount_percent:f} %"
             yield Finding(f"Line {line.id} is {price}, but its amount is {line.amount}.", f"{kind} {document.id}")
     shares = money.shares((minor_units(line.amount, currency), line.tax_rate) for line in filter(is_counted, lines))
+    if isinstance(document, Invoice) and document.is_imported:
+        shares = [_as_it_came(share, document) for share in shares]
     yield from _of_totals(kind, document, shares)
+
+
+def _as_it_came(exact: money.Share, invoice: Invoice) -> money.Share:
+    """Return the share of an imported invoice at a rate: with the tax of the other program, if that can be right."""
+    stored = next((share for share in _stored_shares(invoice) if share[:2] == exact[:2]), exact)
+    lines = sum(line.tax_rate == exact.tax_rate for line in invoice.lines)
+    return stored if is_tolerable(stored, lines) else exact
 
 
 def _of_totals(kind: str, document: Document, shares: Iterable[money.Share]) -> Iterator[Finding]:

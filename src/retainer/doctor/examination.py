@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import bindparam, or_
 
-from retainer.backup import Progress
+from retainer.background import Progress
 from retainer.doctor import documents, events, references, series, stored_files, sums, surroundings, texts
 from retainer.doctor.findings import Finding, Outcome
 from retainer.identity.actors import OPERATORS, Person, operator

@@ -9,9 +9,9 @@ from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.doctor.findings import Finding
 from retainer.documents.facts import Document, Issuer
-from retainer.files.contents import read_pieces
+from retainer.files.contents import PIECE, count_pieces, measure, read_pieces
 from retainer.schema.billing import credit_notes, document_versions, invoices, issued_documents, quotes
-from retainer.schema.files import files
+from retainer.schema.files import OF_RECORDS, files
 from retainer.schema.identity import accounts, logos
 from retainer.store.constraints import singular
 from retainer.store.streams import stream_rows
@@ -23,8 +23,8 @@ read_issuer, read_facts = decoder(Issuer), decoder(Document)
 PAPERS = {"invoice_id": invoices, "credit_note_id": credit_notes, "quote_id": quotes}
 """The records of stored facts, by the columns that name them."""
 PDF, PDF_END, XML, XML_END = b"%PDF-", b"%%EOF", b"<?xml", b">"
-ENDING = 64
-"""Bytes at the end of a file in which its mark is looked for."""
+ENDING = 1024
+"""Bytes at the end of a file in which its mark is looked for, as readers of PDFs do."""
 
 
 def find(tx: Tx) -> Iterator[Finding]:
@@ -48,16 +48,23 @@ def find(tx: Tx) -> Iterator[Finding]:
 
 
 def _files(tx: Tx) -> Iterator[Finding]:
-    for file_id, size, expected in stream_rows(tx, files, "size", "sha256"):
-        digest = hashlib.sha256()
+    """Find files that do not belong to one record, and rows that do not follow from their pieces."""
+    names = [f"{name}_id" for name in OF_RECORDS]
+    for file_id, size, media_type, digest, *holders in stream_rows(tx, files, "size", "media_type", "sha256", *names):
+        record = f"file {file_id}"
+        if sum(holder is not None for holder in holders) != 1:
+            yield Finding("It belongs to no record, or to several.", record)
         try:
-            for piece in read_pieces(tx, file_id, size):
-                digest.update(piece)
+            real_size, real_type, real_digest = measure(read_pieces(tx, file_id, size))
         except ValueError as error:
-            yield Finding(str(error), f"file {file_id}")
+            yield Finding(str(error), record)
             continue
-        if digest.hexdigest() != expected:
-            yield Finding("Its bytes are not those that were sent: the digest differs.", f"file {file_id}")
+        if real_digest != digest:
+            yield Finding("Its bytes are not those that were sent: the digest differs.", record)
+        elif real_size != size or tx.value(PIECE, file_id=file_id, position=count_pieces(size)) is not None:
+            yield Finding(f"Its size is {size}, and its pieces have another number of bytes.", record)
+        elif real_type != media_type:
+            yield Finding(f"Its type is {media_type}, and its first bytes are those of {real_type}.", record)
 
 
 def _documents(tx: Tx) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ def find(tx: Tx) -> Iterator[Finding]:
 
 
 def missing_rows(tx: Tx) -> list[str]:
-    """Return tables with fewer rows than were counted, whose deletions no event tells of: rows may be lost."""
+    """Return tables with fewer rows than were counted, whose deletions no event reports: rows may be lost."""
     found = []
     for table in recount.counted():
         lost = -recount.miscount(tx, table)

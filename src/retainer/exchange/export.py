@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -16,21 +17,23 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer import __version__
-from retainer.backup import Progress
+from retainer.background import Progress
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.files import UNSAFE, prepare
+from retainer.billing.files import UNSAFE, DocumentQuery, prepare
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.papers import is_issued
 from retainer.billing.quotes.types import Quote
 from retainer.errors import Refusal
 from retainer.files.contents import read_pieces
 from retainer.files.files import File
-from retainer.identity import accounts
+from retainer.identity import accounts, logos
+from retainer.identity.people import users
 from retainer.kernel.representations import run_here
 from retainer.kernel.routes import Routes
 from retainer.openapi.document import document_of
 from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.schema.files import files
+from retainer.shared import numbering
 from retainer.store.constraints import singular
 from retainer.store.engines.files import private
 from retainer.store.streams import stream_records
@@ -71,8 +74,7 @@ def kinds_of(routes: Routes) -> Kinds:
 
 def export(tx: Tx, folder: Path, routes: Routes, formats: list[str], show: Progress = lambda *_: None) -> Exported:
     """Write everything of the account of a snapshot into an empty folder. Raises OSError."""
-    with new_text(folder / "account.json") as file:
-        json.dump(accounts.get_account(tx), file, indent=1, default=str, ensure_ascii=False)
+    write_account(tx, folder)
     exported, kinds = Exported(), kinds_of(routes)
     for name, (table, model) in kinds.items():
         exported.records[name] = write_records(folder, name, stream_records(tx, table, model), formats, show)
@@ -80,6 +82,23 @@ def export(tx: Tx, folder: Path, routes: Routes, formats: list[str], show: Progr
     write_files(tx, folder / "files", show)
     write_manifest(tx, folder, describe(routes, kinds), exported)
     return exported
+
+
+def write_account(tx: Tx, folder: Path) -> None:
+    """Write what no list of the API has: the settings, the next numbers, the logo, and how people are billed."""
+    account = accounts.get_account(tx)
+    people = [
+        person | {"cost_rates": [{"from": day or None, "amount": amount} for day, amount in costs]}
+        for person in users.list_users(tx)
+        for costs in [users.list_cost_rates(tx, person["id"])]
+    ]
+    facts = {"account": account | {"next_numbers": numbering.upcoming_numbers(tx)}, "people": people}
+    for name, values in facts.items():
+        with new_text(folder / f"{name}.json") as file:
+            json.dump(values, file, indent=1, default=str, ensure_ascii=False)
+    if logo := logos.find_logo(tx, account["logo_id"]):
+        with new_bytes(folder / "logo.png") as picture:
+            picture.write(logo.content)
 
 
 def write_records(folder: Path, name: str, records: Iterator[Record], formats: list[str], show: Progress) -> int:
@@ -110,20 +129,38 @@ def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
 
 
 def write_documents(tx: Tx, folder: Path, exported: Exported, show: Progress) -> None:
-    """Write the PDF and the e-invoice of each issued document, and note those that it does not have."""
+    """Write the PDF and the e-invoice of each issued document and of its versions, and note those that it lacks."""
+    for table, record, version, suffix in papers_of(tx):
+        part = "" if version is None else f".v{version}"
+        try:
+            drawn = prepare(suffix, tx, record, DocumentQuery(version=version)).finish(tx.actor.account_id, run_here)
+        except Refusal as refusal:
+            what = {"record": f"{singular(table)} {record.id}", "form": f"{part}.{suffix}".removeprefix(".")}
+            exported.left_out.append(what | {"reason": refusal.message})
+            continue
+        stem = drawn.name.removesuffix(f".{suffix}")
+        with new_bytes(folder / table.name / f"{record.id}-{stem}{part}.{suffix}") as file:
+            file.write(drawn.content)
+        exported.documents += 1
+        show("Documents", exported.documents, 0)
+
+
+def papers_of(tx: Tx) -> Iterator[tuple[Table, Invoice | Quote | CreditNote, int | None, str]]:
+    """Yield each issued document with its table, once for each of its versions in each form."""
     for table, model, suffixes in PRINTED:
-        for record in stream_records(tx, table, model):
-            for suffix in suffixes if is_issued(record) else ():
-                try:
-                    drawn = prepare(suffix, tx, record).finish(tx.actor.account_id, run_here)
-                except Refusal as refusal:
-                    what = f"{singular(table)} {record.id}"
-                    exported.left_out.append({"record": what, "form": suffix, "reason": refusal.message})
-                    continue
-                with new_bytes(folder / table.name / f"{record.id}-{drawn.name}") as file:
-                    file.write(drawn.content)
-                exported.documents += 1
-                show("Documents", exported.documents, 0)
+        for record in filter(is_issued, stream_records(tx, table, model)):
+            for version, suffix in product(versions_of(record), suffixes):
+                yield table, record, version, suffix
+
+
+def versions_of(record: Invoice | Quote | CreditNote) -> list[int | None]:
+    """Return the versions of a document: None, which says what has become of it, and the others as they were issued.
+
+    The newest comes as it was issued only if it is void, since its file then says so and has no e-invoice.
+    """
+    newest = getattr(record, "document_version", None) or 1
+    is_kept = isinstance(record, Invoice) and record.status == "void" and not record.is_imported
+    return [None, *range(1, newest + is_kept)]
 
 
 def write_files(tx: Tx, folder: Path, show: Progress) -> None:

@@ -1,12 +1,14 @@
-"""Contents of files: their type, told by their first bytes, and their pieces in the database."""
+"""Contents of files: their type, by their first bytes, and their pieces in the database."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import SEEK_SET
 from typing import BinaryIO, NamedTuple
 
 from sqlalchemy import bindparam, insert, select
 
+from retainer.errors import invalid
+from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.schema.files import PIECE_BYTES, file_pieces
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
@@ -38,15 +40,26 @@ class Content(NamedTuple):
 
 
 def examine(stream: BinaryIO) -> Content:
-    """Read a stream from its beginning, before the transaction that stores it, and return what it is."""
+    """Read a stream from its beginning, before the transaction that stores it, and return what it is.
+
+    Raises `validation_failed` for more bytes than a file may have.
+    """
     stream.seek(0, SEEK_SET)
+    found = Content(stream, *measure(iter(lambda: stream.read(PIECE_BYTES), b"")))
+    if found.size > MAX_FILE_BYTES:
+        raise invalid({"content": ["Is larger than 25 MiB."]})
+    return found
+
+
+def measure(pieces: Iterable[bytes]) -> tuple[int, str, str]:
+    """Return the size, the type and the digest of a file in pieces."""
     digest, size, media_type = hashlib.sha256(), 0, BYTES
-    while piece := stream.read(PIECE_BYTES):
+    for piece in pieces:
         if not size:
             media_type = next((found for begin, found in BEGINNINGS.items() if piece.startswith(begin)), BYTES)
         digest.update(piece)
         size += len(piece)
-    return Content(stream, size, media_type, digest.hexdigest())
+    return size, media_type, digest.hexdigest()
 
 
 def store_pieces(tx: Tx, file_id: int, stream: BinaryIO) -> None:
@@ -60,8 +73,12 @@ def store_pieces(tx: Tx, file_id: int, stream: BinaryIO) -> None:
 
 def read_pieces(tx: Tx, file_id: int, size: int) -> Iterator[bytes]:
     """Yield the pieces of a file in a snapshot. Raises ValueError if one is missing."""
-    for position in range(-(-size // PIECE_BYTES)):
+    for position in range(count_pieces(size)):
         content = tx.value(PIECE, file_id=file_id, position=position)
         if content is None:
             raise ValueError(f"Piece {position} of file {file_id} is missing.")
         yield bytes(content)
+
+
+def count_pieces(size: int) -> int:
+    return -(-size // PIECE_BYTES)

@@ -9,12 +9,13 @@ its `fields`. The type of a file follows from its first bytes: `application/pdf`
 `application/octet-stream`.
 """
 
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, or_, select
 
 from retainer.billing import expenses
 from retainer.billing.invoices import invoices
@@ -26,19 +27,21 @@ from retainer.identity.plans import find_excess
 from retainer.kernel import etag, representations
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
+from retainer.kernel.downloads import DOWNLOADS, MAX_IN_MEMORY, OPEN_FILES, Download
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf, Query
 from retainer.kernel.representations import SANDBOX, Representation, RunApart
 from retainer.kernel.resource import Resource
-from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.schema import support as schema
 from retainer.schema.files import OF_RECORDS, files
 from retainer.schema.filters import Where
 from retainer.shared import relations
 from retainer.store.constraints import MISSING, singular
+from retainer.store.engines import Sqlite
+from retainer.store.engines.sql import LIMIT
 from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import Derived, row_mapper
-from retainer.store.tx import Tx
+from retainer.store.tx import Actor, Store, Tx
 from retainer.support import ticket_replies, tickets
 from retainer.values.common import Base64
 from retainer.values.kinds import Id, Text191
@@ -123,21 +126,41 @@ class FileFilter(Filter):
 
 
 class StoredFile(NamedTuple):
-    """The bytes of a file, as they were read."""
+    """A file whose bytes are read if they are wanted."""
 
     record: File
-    content: bytes
+    store: Store
+    actor: Actor
 
     @property
     def tag(self) -> str:
         return etag.compute(self.record.sha256.encode())
 
-    def finish(self, _: int, __: RunApart) -> representations.File:
-        return representations.File(self.content, self.record.name, SANDBOX, is_shown=self.record.media_type in SHOWN)
+    def finish(self, account_id: int, _: RunApart) -> representations.RenderedFile:
+        """Return the file. Raises `not_found` if it was deleted meanwhile, and `unavailable`."""
+        with self.store.begin(self.actor, write=False) as tx:
+            tx.snapshot()
+            file = tx.get(files, self.record.id, File)
+            content, download = b"", None
+            if file.size > MAX_IN_MEMORY and OPEN_FILES.exists():
+                download = DOWNLOADS.get(
+                    account_id, file.sha256, partial(copy, tx, read_pieces(tx, file.id, file.size))
+                )
+            else:
+                content = b"".join(read_pieces(tx, file.id, file.size))
+        is_shown = file.media_type in SHOWN
+        return representations.RenderedFile(content, file.name, SANDBOX, is_shown, download)
+
+
+def copy(tx: Tx, pieces: Iterable[bytes]) -> Download:
+    """Copy a file to the disk of the embedded database, because the folder for temporary files is often in memory."""
+    engine = tx.store.engine
+    folder = engine.path.parent if isinstance(engine, Sqlite) else None
+    return Download(pieces, folder)
 
 
 def prepare(tx: Tx, record: File, _: Query | None = None) -> StoredFile:
-    return StoredFile(record, b"".join(read_pieces(tx, record.id, record.size)))
+    return StoredFile(record, tx.store, tx.actor)
 
 
 class HolderState(NamedTuple):
@@ -188,7 +211,7 @@ def _of_page(holder: str, *, is_single: bool = False) -> Select[str]:
     rows = row_mapper(files, File).rows.where(shown)
     if is_single:
         return rows.where(files.c.id == bindparam("file_id"))
-    return rows.order_by(files.c.created_at, files.c.id).suffix_with(text("LIMIT :limit"))
+    return rows.order_by(files.c.created_at, files.c.id).suffix_with(LIMIT)
 
 
 def find_shown(tx: Tx, holder: str, record_id: int, file_id: int) -> File:
@@ -242,10 +265,7 @@ def create_file(tx: Tx, caller: Caller, body: New[NewFile]) -> File:
     if body.record is not None:
         caller.require_scope(f"{HOLDERS[body.record][1]}:write")
     tx.raise_errors()
-    content = examine(body.content)
-    if content.size > MAX_FILE_BYTES:
-        raise invalid({"content": ["Is larger than 25 MiB."]})
-    return add_file(tx, body.record, body.record_id, body.name, content)
+    return add_file(tx, body.record, body.record_id, body.name, examine(body.content))
 
 
 @api.get("/{file_id}", representations=(Representation(BYTES, "bytes", prepare),))

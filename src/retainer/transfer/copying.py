@@ -1,7 +1,8 @@
-"""Copy a whole installation from one database into another, with all ids, or nothing.
+"""Copy a whole installation, or one account, from one database into another, with all ids, or nothing.
 
 The source is read in one snapshot, and the target is written in one transaction. Rows are summarised as they are read.
-Before the commit, the target is read back and must have the same summaries.
+Before the commit, the target is read back and must have the same summaries. In the copy of an account alone, nobody is
+signed in, and nothing is sent until the operator resumes it. The copy cancels what the source still sends.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -9,20 +10,55 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Boolean, Connection, Integer, Table, cast, func, insert, select
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    Integer,
+    LargeBinary,
+    Table,
+    cast,
+    false,
+    func,
+    insert,
+    select,
+    true,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, ExecutableDDLElement
 
+from retainer.outbound.pause import EVERY
 from retainer.schema import fingerprint, metadata
 from retainer.schema.fingerprint import head
+from retainer.schema.identity import accounts, password_links, pauses, pending_sign_ins, sessions
+from retainer.schema.jobs import jobs
+from retainer.schema.mail import messages
 from retainer.schema.migrations import revision_within, stamp
+from retainer.schema.requests import idempotency_keys
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Row, Unavailable
+from retainer.values.exact import utcnow
 
-BATCH_SIZE = 2000
-"""Number of rows that are read and inserted at once."""
+BATCH_SIZE, LARGE_ROWS = 2000, 50
+"""Number of rows that are read and inserted at once, and of rows with bytes: pieces of files have 64 KiB each."""
 
 TABLES = metadata.sorted_tables
+NOT_OF_ACCOUNT = (sessions, password_links, pending_sign_ins, idempotency_keys)
+"""Tables whose rows a copy of one account has not: they are for the server that wrote them."""
+
+IS_LIVE = select(accounts.c.id).where(accounts.c.suspended_at.is_(None)).exists()
+QUEUED = messages.update().where(messages.c.status == "queued", IS_LIVE)
+"""Changes the messages of an account that the source sends: all that are queued, unless it is suspended there."""
+RUNNING = jobs.update().where(jobs.c.next_step_at.is_not(None), jobs.c.kind != "daily", IS_LIVE)
+"""Changes the jobs of an account that the source does."""
+DONE_ELSEWHERE = (
+    "The account was copied to this server while this job was running, so the other server does it. Compare before you "
+    "continue it."
+)
+SENT_ELSEWHERE = (
+    "The account was copied to this server while this message was about to be sent, so the other server sends it. Send "
+    "it again if it has not arrived."
+)
 
 Progress = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and its total."""
@@ -41,13 +77,27 @@ class Summary:
         self.digest += sum(int.from_bytes(sha256(repr(row).encode()).digest()[:8]) for row in batch)
 
 
-def count_rows(connection: Connection, table: Table) -> int:
-    return connection.execute(select(func.count()).select_from(table)).scalar_one()
+def count_rows(connection: Connection, table: Table, account_id: int | None = None) -> int:
+    counted = select(func.count()).select_from(table).where(is_copied(table, account_id))
+    return connection.execute(counted).scalar_one()
 
 
-def stream(connection: Connection, table: Table, summary: Summary) -> Generator[list[Row], None, None]:
+def is_copied(table: Table, account_id: int | None) -> ColumnElement[bool]:
+    """Return which rows of a table are copied: all, or those of an account."""
+    if account_id is None:
+        return true()
+    if table is pauses or table in NOT_OF_ACCOUNT:
+        return false()
+    return (table.c.id if table is accounts else table.c.account_id) == account_id
+
+
+def stream(
+    connection: Connection, table: Table, summary: Summary, account_id: int | None = None
+) -> Generator[list[Row], None, None]:
     columns = [cast(column, Integer) if isinstance(column.type, Boolean) else column for column in table.c]
-    rows = select(*columns).order_by(*table.primary_key).execution_options(yield_per=BATCH_SIZE)
+    rows = select(*columns).where(is_copied(table, account_id)).order_by(*table.primary_key)
+    has_bytes = any(isinstance(column.type, LargeBinary) for column in table.c)
+    rows = rows.execution_options(yield_per=min(BATCH_SIZE, LARGE_ROWS) if has_bytes else BATCH_SIZE)
     with connection.execute(rows) as result:
         for partition in result.partitions():
             batch = [*map(tuple, partition)]
@@ -62,19 +112,25 @@ def summarize(connection: Connection, table: Table) -> Summary:
     return summary
 
 
-def copy(source: Engine, target: Engine, progress: Progress) -> int:
-    """Copy all rows of one snapshot of the source into an empty target, and compare both; return how many.
+def copy(source: Engine, target: Engine, progress: Progress, account_id: int | None = None) -> int:
+    """Copy all rows of one snapshot of the source into an empty target, or those of an account; return how many.
 
-    Raises Unavailable if the source has another schema, the target is not empty, or anything fails; then the target is
-    still empty.
+    Both are compared. In the copy of an account alone, the work that sends something is paused. Raises Unavailable if
+    the source has another schema or no such account, the target is not empty, or anything fails; then the target is
+    still empty. The copy of an account needs a new target: an emptied one may hold rows of others in its free pages.
     """
     with ExitStack() as stack:
         with with_location(source):
             require_newest(source)
             reading = stack.enter_context(source.read_snapshot())
-            total = sum(count_rows(reading, table) for table in TABLES)
+            total = sum(count_rows(reading, table, account_id) for table in TABLES)
+            if account_id is not None and not total:
+                raise Unavailable(f"{source.location} has no account {account_id}: see retainer account list.")
             numbered = [table for table in TABLES if table.autoincrement_column is not None]
             last_ids = {table: source.last_id(reading, table) for table in numbered}
+        if account_id is not None and target.exists():
+            advice = "Name a new database, so that no free pages of it hold what was there before"
+            raise Unavailable(f"{target.location} exists already. {advice}.")
         target.create_storage()
         writing = stack.enter_context(transaction(target))
         require_empty(target, writing)
@@ -87,19 +143,34 @@ def copy(source: Engine, target: Engine, progress: Progress) -> int:
             names = [column.name for column in table.c]
             with (
                 with_location(target, table.name),
-                closing(read_rows(source, reading, table, copied[table])) as batches,
+                closing(read_rows(source, reading, table, copied[table], account_id)) as batches,
             ):
                 for batch in batches:
                     writing.execute(insert(table), [dict(zip(names, row, strict=True)) for row in batch])
                     progress("Rows", sum(summary.rows for summary in copied.values()), total)
+        if account_id is not None:
+            copied[pauses].add(pause_all(writing, f"copied from account {account_id} of another installation"))
         complete_tables(writing, progress)
         for table, last_id in last_ids.items():
             target.set_sequence(writing, table, last_id)
         compare(copied, writing, progress)
+        if account_id is not None:
+            cancelled = {"status": "cancelled", "error": SENT_ELSEWHERE, "updated_at": utcnow()}
+            writing.execute(QUEUED.values(cancelled))
+            ended = {"next_step_at": None, "ended_at": utcnow(), "updated_at": utcnow()}
+            writing.execute(RUNNING.values(status="stopped", message=DONE_ELSEWHERE, **ended))
         stamp(writing, head())
     with suppress(Unavailable):  # the copy is complete, and the server will do it, too
         target.vacuum(TABLES)
     return total
+
+
+def pause_all(connection: Connection, reason: str) -> list[Row]:
+    """Pause all work that sends something; return the rows that say so."""
+    since = utcnow()
+    found = [dict(zip(pauses.c.keys(), (work.name, since, reason), strict=True)) for work in EVERY]
+    connection.execute(insert(pauses), found)
+    return [tuple(row.values()) for row in found]
 
 
 def require_newest(source: Engine) -> None:
@@ -136,9 +207,9 @@ def complete_tables(connection: Connection, progress: Progress) -> None:
 
 
 def read_rows(
-    source: Engine, connection: Connection, table: Table, summary: Summary
+    source: Engine, connection: Connection, table: Table, summary: Summary, account_id: int | None
 ) -> Generator[list[Row], None, None]:
-    with with_location(source, table.name), closing(stream(connection, table, summary)) as batches:
+    with with_location(source, table.name), closing(stream(connection, table, summary, account_id)) as batches:
         yield from batches
 
 
