@@ -3,7 +3,6 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,15 +18,11 @@ from retainer.store.constraints import reference_columns, singular
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.records import Record
+from retainer.web.direction import isolated
 
 NAMES = ("name", "subject", "title", "url", "description", "vendor", "body")
 """The first of these fields with a value is the name of a record."""
 MAX_LABEL = 80
-FIRST_STRONG, POP = "\u2068", "\u2069"
-"""What begins and ends a text with a direction of its own (UAX #9)."""
-ISOLATES = re.compile("[\u2066-\u2069]")
-DIRECTED = re.compile("[\u0590-\u08ff\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufefc]")
-"""Letters from right to left, and marks of direction."""
 GROUPS = (
     ("Clients & contacts", ("clients", "external-contacts", "tags")),
     ("Work", ("projects", "tasks", "time-entries")),
@@ -232,16 +227,6 @@ def label_from(values: Mapping[str, object], record_id: int) -> str:
     number = values.get("number")
     parts = [f"#{number}" if isinstance(number, int) else str(number)] if number is not None else []
     return " · ".join([*parts, *([isolated(shortened(name))] if name else [])]) or f"{record_id}"
-
-
-def isolated(name: str) -> str:
-    """Return a name so that its letters from right to left, or its marks of direction, do not turn what follows it."""
-    return f"{FIRST_STRONG}{ISOLATES.sub('', name)}{POP}" if DIRECTED.search(name) else name
-
-
-def plain(name: str) -> str:
-    """Return a label without the marks of `isolated`, for programs."""
-    return ISOLATES.sub("", name)
 
 
 def shortened(name: str) -> str:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from retainer.console import words
 from retainer.store.tx import Tx
-from retainer.traffic.counts import Counts, Period, by_day, by_hour, last_hours
+from retainer.traffic.counts import CountedHours, Counts, by_day, by_hour, last_hours
 
 Pattern = Literal["solid", "striped", "outlined", "good", "warn", "limited", "bad", "line", "dashed", "target"]
 """How a series is drawn: bars filled, striped, outlined or in a colour; lines solid, dashed, or dotted without points.
@@ -84,7 +84,7 @@ class BarGroup(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Groups of bars and lines beside each other, or of bars below each other; without groups if all values are 0."""
+    """Groups of bars and lines side by side, or of bars below each other; without groups if all values are 0."""
 
     title: str
     series: list[Series]
@@ -100,7 +100,7 @@ class Chart(NamedTuple):
     """The name of the targets; empty without any."""
     height: Decimal
     every: int
-    """One of so many columns has room for its label."""
+    """One of this number of columns has room for its label."""
 
 
 class Scale(NamedTuple):
@@ -127,7 +127,7 @@ def draw(
     rows: Sequence[tuple[str, Decimal | None]] = (),
     target: str = "",
 ) -> Chart:
-    """Return a chart of bars beside each other, with lines above them.
+    """Return a chart of bars side by side, with lines above them.
 
     With `rows`, which are the note and the target of each label, its bars are below each other.
     """
@@ -207,7 +207,7 @@ class RequestChart(NamedTuple):
     total: Counts
 
 
-def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
+def hourly_chart(tx: Tx, key_id: int | None = None, period: CountedHours | None = None) -> RequestChart:
     """Return the hours of a period, by default the last 24; the one that the end of summer time repeats is one bar."""
     rows, zone = dict[str, Counts](), ZoneInfo(tx.actor.timezone)
     for hour, counts in by_hour(tx, *(period or last_hours(tx)), key_id).items():

@@ -1,20 +1,22 @@
 """The displays of all kinds of records, by the names of the kinds in paths."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlalchemy import select
 
 from retainer.billing.expenses import Expense
 from retainer.console.catalogue import Kind
 from retainer.console.kinds import clients, documents, projects, sites, tickets
-from retainer.console.kinds.display import FREE, Display, Lock
+from retainer.console.kinds.display import FREE, Display, FieldLock, RecordPage
+from retainer.console.labels import field_label
 from retainer.console.names import Link
-from retainer.console.values import Column, Value, Values, money
+from retainer.console.values import Column, Fact, Value, Values, money
 from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
-from retainer.schema.billing import is_discount
+from retainer.schema.billing import invoices, is_discount
 from retainer.store.engines.sql import is_listed
 from retainer.values.reading import writable_fields
 from retainer.work.time_rules import TimeEntry
@@ -37,6 +39,29 @@ def tagged_lists(values: Values, tags: Sequence[Tag]) -> dict[int, Value]:
 TAGS = Display(columns=("name", "usage_count", Column("used_on", load=tagged_lists), "created_at"), is_offered=True)
 
 
+def billing_statuses(values: Values, works: Sequence[Any]) -> dict[int, Value]:
+    """Return whether time or expenses are billed; what is only on a draft is not yet."""
+    ids = {each.invoice_id for each in works if each.invoice_id is not None}
+    drafts = {invoice_id for (invoice_id,) in values.tx.all(DRAFTS, ids=json.dumps([*ids]))} if ids else ()
+    on_draft = Value("badge", "On a draft", tone="info")
+    return {each.id: on_draft if each.invoice_id in drafts else values.field(each, BILLING.field) for each in works}
+
+
+DRAFTS = select(invoices.c.id).where(is_listed(invoices.c.id, "ids"), invoices.c.status == "draft")
+BILLING = Column("billing_status", load=billing_statuses)
+
+
+def facts_of_work(*names: str) -> Callable[[RecordPage[Any]], list[Fact]]:
+    """Return what the page of time or of an expense shows first: fields, and whether it is billed."""
+
+    def facts(page: RecordPage[Any]) -> list[Fact]:
+        page.seen.add(BILLING.field)
+        status = billing_statuses(page, [page.own])[page.own.id]
+        return [*page.facts(*names), Fact(field_label(BILLING.field), status)]
+
+    return facts
+
+
 def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
     found = {each.id: money(each.amount, each.currency) for each in expenses}
     for each in expenses:
@@ -45,23 +70,23 @@ def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
     return found
 
 
-SPENT = Lock(writable_fields(Expense), stays=True, reason="This expense is on an invoice, so it is fixed.")
+SPENT = FieldLock(writable_fields(Expense), stays=True, reason="This expense is on an invoice, so it is fixed.")
 EXPENSES = Display(
     columns=(
         *(Column("date", "description"), "client_id", "project_id", Column("category", "vendor")),
-        *(Column("amount", load=amounts), "billable_amount", "billing_status"),
+        *(Column("amount", load=amounts), "billable_amount", BILLING),
     ),
     filters=("date_from", "date_to", "client_id", "billing_status"),
     sums=(Sum("amount"), Sum("billable_amount")),
-    facts=("amount", "net_amount", "date", "client_id", "project_id", "user_id", "billing_status"),
+    facts=facts_of_work("amount", "net_amount", "date", "client_id", "project_id", "user_id"),
     lock=lambda expense: SPENT if expense.billing_status == "billed" else FREE,
     rare=("markup_percent", "receipt_url", "reimbursable"),
     has_receipt=True,
 )
 
 
-ON_INVOICE = Lock({"amount"}, stays=True, reason="This milestone is on an invoice, so its amount is fixed.")
-BILLED = Lock(
+ON_INVOICE = FieldLock({"amount"}, stays=True, reason="This milestone is on an invoice, so its amount is fixed.")
+BILLED = FieldLock(
     writable_fields(TimeEntry).keys() - {"description", "external_id"},
     stays=True,
     reason="This time is on an invoice, so only its description can change.",
@@ -98,11 +123,11 @@ DISPLAYS = {
     "time-entries": Display(
         columns=(
             *(Column("date", "description"), "user_id", Column("project_id", "task_id"), "client_id"),
-            *("duration_minutes", "amount", "billing_status"),
+            *("duration_minutes", "amount", BILLING),
         ),
         filters=("date_from", "date_to", "user_id", "project_id", "billing_status"),
         sums=(Sum("duration_minutes"), Sum("amount")),
-        facts=("date", "duration_minutes", "user_id", "client_id", "project_id", "amount", "billing_status"),
+        facts=facts_of_work("date", "duration_minutes", "user_id", "client_id", "project_id", "amount"),
         is_counted=False,
         lock=lambda entry: BILLED if entry.is_locked else FREE,
         rare=("started_at", "ended_at"),

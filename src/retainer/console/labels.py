@@ -6,6 +6,7 @@ from collections.abc import Collection
 from sqlalchemy import Table
 
 from retainer.console.words import number, short_day
+from retainer.errors import MARKS, marked
 
 LABELS = {
     "address_line1": "Address line 1",
@@ -45,6 +46,7 @@ LABELS = {
     "has_updates": "Updates available",
     "invoice_email": "Email for invoices",
     "is_primary": "Primary contact",
+    "is_settled": "Billed elsewhere",
     "issue_date": "Issued",
     "issue_date_from": "Issued from",
     "issue_date_to": "Issued until",
@@ -63,6 +65,7 @@ LABELS = {
     "q": "Search",
     "receipt_url": "Receipt",
     "refund_due": "To refund",
+    "reminders": "Reminders if overdue",
     "refundable_amount": "To refund",
     "remaining_minutes": "Remaining",
     "resolution_minutes": "Resolved after",
@@ -102,7 +105,16 @@ OF_KINDS = {
 }
 """Labels of fields that a kind of record calls otherwise, by its table."""
 ENDS = {"_min": ", at least", "_max": ", at most", "_en": ", English", "_de": ", German", "_minutes": " time"}
-SPELLED = {"color": "colour", "iban": "IBAN", "ids": "IDs", "php": "PHP", "url": "URL", "vat": "VAT", "wp": "WordPress"}
+SPELLED = {
+    "color": "colour",
+    "iban": "IBAN",
+    "ids": "IDs",
+    "pdf": "PDF",
+    "php": "PHP",
+    "url": "URL",
+    "vat": "VAT",
+    "wp": "WordPress",
+}
 """The spelling of words in names, where people write them otherwise."""
 WORDS = {
     "covered": "Covered by a fee",
@@ -119,7 +131,8 @@ WORDS = {
 }
 """Words of enumerations that do not follow from their values."""
 HINTS = {
-    ("clients", "number"): "Blank: the next number of the series.",
+    ("expenses", "is_settled"): "Billed outside of Retainer, such as by a program that you used before.",
+    ("time_entries", "is_settled"): "Billed outside of Retainer, such as by a program that you used before.",
     ("projects", "code"): "A code of your own, like RELAUNCH.",
     ("projects", "budget_amount"): "Net. Today warns at 80%.",
     ("projects", "budget_minutes"): "Hours. Today warns at 80%.",
@@ -138,24 +151,31 @@ USUAL = {
     ("expenses", "billable"): "For a client, as the project",
 }
 """What a blank choice of a form stands for, by table and field."""
-REWORDED = (
-    (re.compile(r"\b([Nn]ull|[Oo]mitted|Default):"), "If blank:"),
-    (re.compile(r"\b(Send null|Leave it out)\b"), "Leave it blank"),
-    (re.compile(r"\bNull\b"), "Blank"),
-    (re.compile(r"\bnull\b"), "blank"),
-    (re.compile(r"\bfalse\b"), "“No”"),
-    (re.compile(r"\bSend\b"), "Enter"),
-    (re.compile(r"\btaken by ([a-z ]{1,30}) [0-9]+\b"), r"taken by another \1"),
-)
+MISSING = {
+    "again": "Enter the password again",
+    "amount": "Enter an amount",
+    "current": "Enter your current password",
+    "email": "Enter an email address",
+    "since": "Enter a day",
+    "to": "Enter an address",
+}
+"""What a form says of a required field that is blank, where it does not follow from its label."""
+AN = re.compile(r"[aeio]|hour|u(?!n[it]|r[li]|s[aei])", re.IGNORECASE)
+"""How nouns begin that have `an` before them."""
+TERMS = {
+    "Leave it out": "Leave it blank",
+    "Null": "Blank",
+    "Send": "Enter",
+    "Send null": "Leave it blank",
+    "false": "“No”",
+    "null": "blank",
+    "parameter": "filter",
+}
 """Terms of the API, and what people read instead."""
-AMOUNT = re.compile(r"(?<![\w.,])[0-9]+(?:\.[0-9]+)?(?= [A-Z]{3}\b)|(?<![\w.,:/-])[0-9]+\.[0-9]+(?![\w.,]*[\w])")
-"""An amount with its currency, or a number with decimals; no version, host or address."""
-CHOICES = re.compile(r"(?<=one of: )[a-z_0-9, ]+")
-VALID = re.compile(r" Valid are: .*")
-RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
-DAY = re.compile(r"(?<!like )\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
-"""A day; one that says how days are typed stays as it is."""
-NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
+AMOUNT = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+RECORD = re.compile(r"(?:([A-Z][a-z]+)|([a-z ]+)) [0-9]+")
+DEFAULT = re.compile(r"\b([Nn]ull|[Oo]mitted|Default):")
 
 
 def field_label(name: str, table: Table | None = None) -> str:
@@ -175,22 +195,37 @@ def word_of(value: str) -> str:
     return WORDS.get(value) or f"{value[:1].upper()}{value[1:]}".replace("_", " ")
 
 
-def in_words(sentence: str, names: Collection[str]) -> str:
-    """Return a sentence of the API with labels of fields, words for values, amounts and days, and no ids of records."""
+def missing(name: str, label: str, verb: str) -> str:
+    """Return what a form says of a required field that is blank, like `Enter a name`, without a period."""
+    noun = label if label[:2].isupper() else label[:1].lower() + label[1:]
+    return MISSING.get(name) or f"{verb} {'an' if AN.match(noun) else 'a'} {noun}"
 
-    def word(found: re.Match[str]) -> str:
-        name = found[0].strip("`")
-        return f"“{field_label(name)}”" if name in names else word_of(name).lower() if "`" in found[0] else found[0]
 
-    def day(found: re.Match[str]) -> str:
-        try:
-            return short_day(found[0])
-        except ValueError:  # a message may repeat a typed day that does not exist
-            return found[0]
+def in_words(sentence: str, names: Collection[str], blank: str = "Is required") -> str:
+    """Return a sentence of the API in the words of people, such as labels for the names of fields.
 
-    for term, instead in REWORDED:
-        sentence = term.sub(instead, sentence)
-    sentence = VALID.sub("", sentence).replace("Unknown parameter", "Unknown filter")
-    sentence = CHOICES.sub(lambda found: ", ".join(map(word_of, found[0].split(", "))), sentence)
-    sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", NAME.sub(word, sentence))
-    return DAY.sub(day, AMOUNT.sub(lambda found: number(found[0]), sentence))
+    `names` are those of fields, and `blank` is what is said of a required one without a value.
+    """
+    terms = TERMS | {"Is required": blank}
+
+    def word(part: re.Match[str]) -> str:
+        text, name = part[1], part[1].strip("`")
+        if text in terms or text.startswith(" "):  # a text after a space is for callers alone
+            return terms.get(text, "")
+        if name in names:
+            return f"“{field_label(name)}”"
+        if DAY.fullmatch(text):
+            return short_day(text)
+        if AMOUNT.fullmatch(text):
+            return number(text)
+        if found := RECORD.fullmatch(text):
+            return f"This {found[1].lower()}" if found[1] else f"another {found[2]}"
+        return word_of(name).lower() if "`" in text else ", ".join(map(word_of, text.split(", ")))
+
+    return MARKS.sub(word, marked(sentence))
+
+
+def describe(description: str, names: Collection[str]) -> str:
+    """Return the description of a field with the labels of those that it names."""
+    text = DEFAULT.sub("If blank:", description).replace("Null", "Blank").replace("null", "blank")
+    return in_words(re.sub("`[a-z_0-9]+`", r"⟨\g<0>⟩", text), names)

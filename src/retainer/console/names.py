@@ -19,6 +19,7 @@ from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.records import Record
+from retainer.work.tasks import OPEN, Task
 
 MAX_NAMES = 10_000
 """Names that are read of a table at once: one for each row of the longest CSV file."""
@@ -40,9 +41,11 @@ class Link(msgspec.Struct):
     text: str
     path: str
     note: str = ""
+    tick: str = ""
+    """The path of the form that finishes an open task."""
 
 
-class Choice(NamedTuple):
+class Offer(NamedTuple):
     """A record or a value that a form offers, and its client, if it has one."""
 
     id: str
@@ -93,9 +96,7 @@ def load_own(tx: Tx, catalogue: Catalogue, table: Table, ids: Iterable[int]) -> 
     return {*load_names(tx, table, ids, owner)} if owner else set()
 
 
-def load_choices(
-    tx: Tx, table: Table, owner: str = "", *, only: Only = "", is_cut: bool = False
-) -> list[Choice] | None:
+def load_choices(tx: Tx, table: Table, owner: str = "", *, only: Only = "", is_cut: bool = False) -> list[Offer] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
     With an `owner`, they are those whose field names the user. A list that `is_cut` has the newest instead of None.
@@ -112,10 +113,10 @@ def is_open(tx: Tx, table: Table, record_id: int, owner: str = "") -> bool:
     return tx.value(_if_open(table, owner), id=record_id, me=tx.actor.user_id) is not None
 
 
-def read_choice(table: Table, row: Sequence[Any]) -> Choice:
+def read_choice(table: Table, row: Sequence[Any]) -> Offer:
     """Return the choice of a row with `name_columns`."""
     record_id, client_id, *texts = row
-    return Choice(f"{record_id}", _name(table, record_id, texts), client_id)
+    return Offer(f"{record_id}", _name(table, record_id, texts), client_id)
 
 
 def load_labels(tx: Tx, table: Table, records: Iterable[Record]) -> dict[int, str]:
@@ -146,6 +147,12 @@ def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool 
     if kind is None or not (kind.reading or kind.changing) or (kind.owner and not is_own):
         return ""
     return f"/records/{kind.name}/{record_id}" if kind.reading else f"/records/{kind.name}/{record_id}/edit"
+
+
+def tick_path(catalogue: Catalogue, record: Record) -> str:
+    """Return the path of the form that finishes a task; empty for other records, and without the right to."""
+    is_open = isinstance(record, Task) and record.status in OPEN
+    return f"/records/tasks/{record.id}/tick" if is_open and catalogue.kinds["tasks"].changing else ""
 
 
 def _name(table: Table, record_id: int, texts: list[object]) -> str:

@@ -16,12 +16,20 @@ from retainer.work.projects import ProjectFilter
 HIDDEN = frozenset(
     {
         *("hourly_rate", "has_rate", "amount", "currency", "billing_status", "invoice_id", "invoice_line_id"),
-        *("tracked_minutes", "remaining_minutes"),
+        *("is_settled", "tracked_minutes", "remaining_minutes"),
     }
 )
-OF_EXPENSES = frozenset({"billable_amount", "markup_percent", "invoice_id", "invoice_line_id"})
+OF_EXPENSES = frozenset({"billable_amount", "markup_percent", "is_settled", "invoice_id", "invoice_line_id"})
 OF_PROJECTS = HIDDEN | {
-    *("billing_type", "fixed_fee", "retainer_amount", "budget_amount", "quote_id", "budget_used_percent_min"),
+    *(
+        "billing_type",
+        "fixed_fee",
+        "retainer_amount",
+        "auto_invoice",
+        "budget_amount",
+        "quote_id",
+        "budget_used_percent_min",
+    ),
     *("billable_minutes", "unbilled_minutes", "billable_amount", "unbilled_amount", "invoiced_amount"),
     *("expense_amount", "budget_used_percent", "over_budget", "is_template"),
 }

@@ -1,27 +1,28 @@
 """The context of a page with its cookies, and its reply: a view, a redirect or a response."""
 
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import msgspec
 from markupsafe import Markup
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue
-from retainer.console.forms import Form
 from retainer.console.labels import field_label, in_words
 from retainer.identity.actors import THE_OPERATOR, Person
 from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS, Plan, includes_api
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
-from retainer.kernel.representations import Prepared, RunApart
+from retainer.kernel.representations import PreparedFile, RunApart
 from retainer.kernel.roles import Area, may
 from retainer.store.tx import RolledBack, Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
+from retainer.web.forms import Form
 from retainer.web.pages import HTML, render
 
 ROOT = "/console"
@@ -38,6 +39,7 @@ IF_NOT_COPIED = {
     "key": "The key was shown only once. If you did not copy it, rotate it.",
     "webhook": "The secret was shown only once. If you did not copy it, rotate it.",
     "link": "The password link was shown only once. If you did not copy it, create another one.",
+    "client": "The link was shown only once. If you did not copy it, revoke it and create another one.",
     "codes": "The recovery codes were shown only once. If you did not copy them, replace them.",
 }
 """How to replace each kind of secret that `show_once` shows."""
@@ -52,8 +54,9 @@ class Cookie(NamedTuple):
     path: str = "/"
 
 
-def notice_cookie(kind: str, sentence: str) -> Cookie:
-    return Cookie(NOTICE, f"{kind} {sentence}", seconds=ONE_TIME_SECONDS)
+def notice_cookie(kind: str, sentence: str, undo: str = "") -> Cookie:
+    """Return the cookie of a notice; `undo` is the path, with a query, of the form that takes back what it says."""
+    return Cookie(NOTICE, f"{kind} {sentence}\t{undo}", seconds=ONE_TIME_SECONDS)
 
 
 class Cookies:
@@ -103,18 +106,18 @@ class Redirect(NamedTuple):
         return Redirect(self.path, (*kept.values(),))
 
 
-class File(NamedTuple):
+class FileReply(NamedTuple):
     """A file that was prepared in the transaction of its page, and is made after it."""
 
     media_type: str
-    prepared: Prepared
+    prepared: PreparedFile
 
 
-Reply = View | Redirect | File | Response
+Reply = View | Redirect | FileReply | Response
 """The result of a page. It becomes a response after the commit of its transaction."""
 
 
-class Rehearsed(RolledBack):
+class Rehearsal(RolledBack):
     """Ends a transaction without writing: its page shows what was done in it."""
 
     def __init__(self, view: Reply) -> None:
@@ -133,13 +136,15 @@ class PageContext(msgspec.Struct):
     now: str
     throttle: Throttle
     run_apart: RunApart
+    ask_for_link: Callable[[str], None]
+    """Notes an email whose user asks for a password link."""
     signed_in: Person | None = None
     logo: bytes | None = None
+    """The logo of a form as a PNG, which is drawn before the transaction."""
     upload: Any = None
     """The file of a form about a record, with its name, as it was read before the transaction."""
-    """The logo of a form as a PNG, which is drawn before the transaction."""
     filled: Any = None
-    """What the form says, which is read before the transaction that writes it."""
+    """The body of a form, which is read before the transaction that writes it."""
     timer: Any = None
     """The running timer of the user, which the top bar shows."""
     is_restored: bool = False
@@ -154,7 +159,7 @@ class PageContext(msgspec.Struct):
 
     @property
     def is_inside(self) -> bool:
-        """Return whether a person is signed in whose account is not suspended: only then there are other pages."""
+        """Return whether a person is signed in whose account is not suspended: otherwise there are no other pages."""
         return self.signed_in is not None and self.signed_in.suspended_at is None
 
     def may(self, area: Area) -> bool:
@@ -163,6 +168,12 @@ class PageContext(msgspec.Struct):
     @property
     def operator(self) -> str:
         return self.request.settings.contact or THE_OPERATOR
+
+    @property
+    def sends_links(self) -> bool:
+        """Return whether password links can be sent by mail: links need a public address."""
+        settings = self.request.settings
+        return bool(settings.sender and settings.base_url)
 
     @property
     def plan(self) -> Plan:
@@ -201,8 +212,8 @@ class PageContext(msgspec.Struct):
     def render(self, template: str, *, status: int = 200, **values: object) -> View:
         return View(template, values, status)
 
-    def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
-        notices = (notice_cookie(kind, notice),) if notice else ()
+    def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good", undo: str = "") -> Redirect:
+        notices = (notice_cookie(kind, notice, undo),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 
     def show_once(self, path: str, kind: str, secret: str) -> Redirect:
@@ -211,7 +222,7 @@ class PageContext(msgspec.Struct):
 
     @property
     def _sent_form(self) -> SentForm:
-        once, upload = self.form.text("once"), self.upload  # a body on disk is told by its file
+        once, upload = self.form.text("once"), self.upload  # a body on disk is identified by its file
         sent = self.request.body.hex() if self.request.upload is None else f"{once} {upload and upload.content.sha256}"
         content = f"{self.request.path} {sent} {self.cookies.get(SESSION)}"
         return SentForm(self.person.session_id or 0, content)
@@ -234,17 +245,19 @@ class PageContext(msgspec.Struct):
         """
         if isinstance(reply, Response):
             return reply
-        if isinstance(reply, File):
+        if isinstance(reply, FileReply):
             file = reply.prepared.finish(self.person.account_id, self.run_apart)
             headers = [*file.headers(reply.media_type), ("x-content-type-options", "nosniff"), NO_STORE]
-            return Response(200, headers, file.content)
+            return Response(200, headers, file.content, file.download)
         cookies = [self.cookies.header(cookie) for cookie in reply.cookies]
         if isinstance(reply, Redirect):
             return redirect_response(303, ROOT + reply.path, NO_STORE, *cookies)
         text = self.cookies.get(NOTICE)
         if text is not None:
             cookies.append(self.cookies.header(Cookie(NOTICE)))
-        kind, _, sentence = (text or "").partition(" ")
+        kind, _, said = (text or "").partition(" ")
+        sentence, _, undo = said.partition("\t")
+        undo_path, _, undo_query = undo.partition("?")
         secret = (self.cookies.get(SECRET, ROOT) or "").partition(" ")
         if any(secret):
             cookies.append(self.cookies.header(Cookie(SECRET, path=self.request.path)))
@@ -262,7 +275,9 @@ class PageContext(msgspec.Struct):
             record_lists=self.catalogue.navigation,
             once={"kind": secret[0], "value": secret[2]},
             once_field=Markup('<input type="hidden" name="once" value="{}">').format(secrets.token_hex(12)),
-            notice={"kind": kind, "text": sentence} if text else None,
+            notice={"kind": kind, "text": sentence, "undo": undo_path, "fields": parse_qsl(undo_query)}
+            if text
+            else None,
             **reply.values,
         )
 

@@ -11,8 +11,12 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     bank_pages,
     billing_run_pages,
+    bulk_pages,
     file_pages,
+    import_pages,
+    job_pages,
     key_pages,
+    link_pages,
     list_files,
     list_pages,
     log_pages,
@@ -20,9 +24,11 @@ from retainer.console.pages import (
     people_pages,
     person_page,
     record_pages,
+    reminder_pages,
     search_page,
     settings_pages,
     sign_in_pages,
+    tick_page,
     timer_pages,
     today_page,
     webhook_pages,
@@ -110,11 +116,22 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/people/{user}/deactivate": form_page(people_pages.DEACTIVATE),
     "/people/{user}/second-factor": form_page(people_pages.REMOVE_SECOND_FACTOR),
     "/people/{user}/activate": Route(act=people_pages.activate),
+    "/jobs": Route(job_pages.show_list),
+    "/jobs/{job}": Route(job_pages.show),
+    "/jobs/{job}/file": Route(job_pages.download_file),
+    "/jobs/{job}/refused": Route(job_pages.download_refused),
+    "/jobs/{job}/stop": Route(job_pages.show, job_pages.stop),
+    "/jobs/{job}/continue": Route(job_pages.show, job_pages.resume),
+    "/jobs/{job}/import": Route(job_pages.show, import_pages.import_now),
+    "/jobs/{job}/undo": form_page(import_pages.UNDO, area="settings"),
+    "/import": form_page(import_pages.START, read_file=uploads.read_upload, has_store=True),
+    "/import/{upload}": form_page(import_pages.REVIEW, has_store=True),
     "/audit": Route(log_pages.show_audit),
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
     "/settings": form_page(settings_pages.SETTINGS)._replace(show=settings_pages.show),
     "/settings/bank-account": form_page(bank_pages.BANK_ACCOUNT),
+    "/settings/reminders": form_page(reminder_pages.REMINDERS),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/search": Route(search_page.show),
@@ -122,6 +139,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_files.download),
     "/records/{kind}/spreadsheet": Route(list_files.download_spreadsheet),
+    "/records/{kind}/change": Route(list_pages.show_list, bulk_pages.start),
     "/records/{kind}/new": form_page(record_forms.choose_form, read_file=uploads.read_optional),
     "/records/payments/new": form_page(payment_pages.choose),
     "/records/{kind}/{record}": Route(record_pages.show),
@@ -132,9 +150,12 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for kind, actions in ACTIONS.items()
         for action in actions
     },
+    "/records/tasks/{record}/tick": Route(act=tick_page.tick),
     "/records/{kind}/{record}/files": form_page(file_pages.choose_addition, read_file=uploads.read_upload),
     "/records/{kind}/{record}/files/{file}": Route(file_pages.show),
     "/records/{kind}/{record}/files/{file}/delete": form_page(file_pages.choose_deletion),
+    "/records/{kind}/{record}/links": form_page(link_pages.choose_creation),
+    "/records/{kind}/{record}/links/{link}/revoke": form_page(link_pages.choose_revocation),
     "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
@@ -142,18 +163,19 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/profile/second-factor": form_page(sign_in_pages.choose_second_factor, has_store=True, is_written=True),
     "/sign-out": Route(act=sign_in_pages.sign_out),
     "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in),
+    "/sign-in/forgotten": public(sign_in_pages.show_forgotten, sign_in_pages.ask_for_link),
     "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code),
     "/password": public(sign_in_pages.show_password, sign_in_pages.set_password),
 }
 
 PARTS: dict[Area, tuple[str, ...]] = {
     "records": ("", "billing-run"),
-    "work": ("week", "search", "records", "profile", "sign-out", "sign-in", "password"),
+    "work": ("week", "search", "records", "jobs", "profile", "sign-out", "sign-in", "password"),
     "reports": ("reports",),
     "keys": ("api", "keys"),
     "webhooks": ("webhooks",),
     "requests": ("requests",),
-    "settings": ("settings", "switch"),
+    "settings": ("settings", "switch", "import"),
     "people": ("people", "sessions"),
     "audit": ("audit",),
 }
@@ -162,7 +184,7 @@ PARTS: dict[Area, tuple[str, ...]] = {
 Which records a role sees, and which of them, is decided by its `Catalogue`.
 """
 HOME = "/week"
-"""The first page of those who may not see Today."""
+"""The first page of people who may not see Today."""
 PATHS = Paths(CONSOLE_ROUTES)
 AREAS: dict[str, Area] = {part: area for area, parts in PARTS.items() for part in parts}
 

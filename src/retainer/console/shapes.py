@@ -34,8 +34,8 @@ LONG = 255
 """Characters beyond which a text has several lines."""
 
 
-class Declared(NamedTuple):
-    """A field as its type declares it: the plain type without null, and all that stands beside it."""
+class DeclaredType(NamedTuple):
+    """A field as its type declares it: the plain type without null, and its annotations."""
 
     type: object
     marks: list[object]
@@ -61,7 +61,7 @@ class Declared(NamedTuple):
         return int(low), int(next((mark.le for mark in marks if mark.le is not None), kinds.MAX_INTEGER))
 
 
-def declared(hint: object) -> Declared:
+def declared(hint: object) -> DeclaredType:
     """Return what a type says, or that of the items of a filter with several values."""
     marks: list[object] = []
     while True:
@@ -73,7 +73,7 @@ def declared(hint: object) -> Declared:
         elif get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
             hint = next(part for part in get_args(hint) if part is not NoneType)
         else:
-            return Declared(hint, marks)
+            return DeclaredType(hint, marks)
 
 
 @cache

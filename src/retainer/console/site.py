@@ -1,46 +1,48 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-from retainer.console import forms, words
+from retainer.console import words
 from retainer.console.catalogue import Catalogue
-from retainer.console.forms import Form
-from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, Rehearsed, Reply, View, redirect_response
+from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, Rehearsal, Reply, View, redirect_response
 from retainer.console.pages import sign_in_pages, timer_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
-from retainer.errors import Refusal, method_not_allowed
+from retainer.errors import OF_THE_SERVER, NoSuchRecord, Refusal, method_not_allowed
 from retainer.identity.actors import THE_OPERATOR
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline, uploads
 from retainer.kernel.batch import ATOMIC_SECONDS
+from retainer.kernel.downloads import NO_ROOM
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import admit_person, hit_address
-from retainer.kernel.pipeline import RETRIES, Report
+from retainer.kernel.pipeline import Report
 from retainer.kernel.representations import RunApart
 from retainer.server.http.site import no_page
-from retainer.store.engines.base import TransientConflict, Unavailable
+from retainer.store import retries
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import utcnow
+from retainer.web import forms
+from retainer.web.forms import Form
 from retainer.web.pages import compile_templates
 
 T = TypeVar("T")
+Act = Callable[[Tx, PageContext], T]
 MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
 """Bytes of a form without files, and of one that a sign-in carries, whose fields it names again."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 SUSPENDED, SIGN_OUT = "account_suspended", "/sign-out"
-NO_RECORD = re.compile(r"There is no such (.*) in this account\. Check the id in the path\.")
-"""What the API says of a record that does not exist, or that the role does not see."""
 HEADINGS: dict[int | str, str] = {
     SUSPENDED: "Account suspended",
     404: "Not found",
     403: "Not allowed",
     405: "Method not allowed",
+    413: "Too large",
     429: "Too many requests",
     503: "Temporarily unavailable",
 }
@@ -48,6 +50,15 @@ WAIT = (
     "The server is temporarily unavailable. Try again in a few seconds. "
     "If you sent a form, check first if it was processed."
 )
+
+
+class Notes(NamedTuple):
+    """What is noted in memory, and written outside of requests."""
+
+    use: Callable[[int, int, str | None], None]
+    """Notes a use of a session: its account, the session, and the address of the request."""
+    asked_link: Callable[[str], None]
+    """Notes an email whose user asks for a password link."""
 
 
 class Console:
@@ -58,9 +69,9 @@ class Console:
         report: Report,
         throttle: Throttle,
         run_apart: RunApart,
-        note_use: Callable[[int, int, str | None], None],
+        notes: Notes,
     ) -> None:
-        self.note_use = note_use
+        self.notes = notes
         self.store, self.report, self.throttle, self.run_apart = store, report, throttle, run_apart
         self.catalogues = catalogues
         compile_templates("console")
@@ -69,18 +80,35 @@ class Console:
         """Return a page or a redirect; any error is a page, too."""
         cookies, now = Cookies(request), utcnow()
         context = PageContext(
-            request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart
+            *(request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart),
+            ask_for_link=self.notes.asked_link,
         )
         former = words.LANGUAGE.set("en")
         try:
-            return context.respond(self._answer(context))
+            return context.respond(self._turn_back(context) or self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.report)
-            sentence = WAIT if refusal.code == "unavailable" else refusal.message
+            is_general = refusal.code == "unavailable" and refusal.message != NO_ROOM
+            sentence = WAIT if is_general else _explain(context, refusal)
             problem = _problem(context, refusal.status, sentence.replace(THE_OPERATOR, context.operator), refusal.code)
             return context.respond(_with_headers(problem, refusal))
         finally:
             words.LANGUAGE.reset(former)
+
+    def _turn_back(self, context: PageContext) -> Reply | None:
+        """Raise the refusal of a request that was not admitted; return the way to sign in for a file without a session.
+
+        It has no turn, so nothing is looked up: it counts as one of its address.
+        """
+        request = context.request
+        try:
+            request.check()
+        except Refusal as refusal:
+            hit_address(self.throttle.limiter, request.address, charge=refusal.status not in OF_THE_SERVER).admit()
+            if refusal.message != uploads.UNKNOWN_SENDER:
+                raise
+            return _ended(context, request.path.removeprefix(ROOT))
+        return None
 
     def _answer(self, context: PageContext) -> Reply:
         request = context.request
@@ -135,7 +163,7 @@ class Console:
             person = context.signed_in
             words.LANGUAGE.set(person.language)
             request.account_id, context.catalogue = person.account_id, self.catalogues[person.role]
-            self.note_use(person.account_id, person.session_id or 0, request.shown_address)
+            self.notes.use(person.account_id, person.session_id or 0, request.shown_address)
         return token
 
     def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
@@ -156,7 +184,7 @@ class Console:
                 form = Form()
             if form.texts.keys() - sign_in_pages.NOT_CARRIED:
                 return sign_in_pages.carry(context, path, form)
-        return context.redirect("/sign-in", sign_in_pages.ENDED.format("Sign in again."), kind="warn")
+        return _ended(context, path if route is not None and route.show and uploads.is_upload(context.request) else "")
 
     def _show(self, show: Handler, route: Route, context: PageContext) -> Reply:
         if route.is_public:
@@ -171,7 +199,7 @@ class Console:
                 pass
         return self._read(show, context)
 
-    def _read(self, read: Callable[[Tx, PageContext], T], context: PageContext) -> T:
+    def _read(self, read: Act[T], context: PageContext) -> T:
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
             found = read(tx, context)
@@ -189,35 +217,39 @@ class Console:
                 return act(self.store, context)
             return self._write(partial(_act_once, act), context)
         except Refusal as refusal:
-            is_sent_twice = route.has_store and context.signed_in
-            if is_sent_twice and (answer := self._read(lambda tx, context: context.earlier_answer(tx), context)):
+            # On a cluster, a read may see what the first press did before it sees the answer: not so in the next turn.
+            may_be_second = context.signed_in and (route.has_store or refusal.code == "precondition_failed")
+            if may_be_second and (answer := self._write(lambda tx, context: context.earlier_answer(tx), context)):
                 return answer
             if route.show is None or refusal.status not in FORM_STATUSES or refusal.code == SUSPENDED:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route.show, route, context), refusal)
 
-    def _write(self, act: Handler, context: PageContext, *, retries: int = RETRIES, is_patient: bool = True) -> Reply:
+    def _write(self, act: Act[T], context: PageContext, *, is_patient: bool = True) -> T | Reply:
         """Act in a transaction that writes. Raises Unavailable, without patience if another write is running."""
+
+        def work(tx: Tx) -> T:
+            tx.request_id = context.request.id
+            reply = act(tx, context)
+            tx.raise_errors()
+            return reply
+
         seconds = ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         try:
-            transaction = self.store.begin(context.person, write=True, seconds=seconds)
-            transaction.is_patient = is_patient
-            with transaction as tx:
-                tx.request_id = context.request.id
-                reply = act(tx, context)
-                tx.raise_errors()
-                return reply
-        except Rehearsed as rehearsed:
+            return retries.write(self.store, context.person, work, seconds=seconds, is_patient=is_patient)
+        except Rehearsal as rehearsed:
             return rehearsed.view
-        except TransientConflict as conflict:
-            if isinstance(conflict, ActorChanged) or not retries:
-                raise
-        return self._write(act, context, retries=retries - 1, is_patient=is_patient)
+
+
+def _ended(context: PageContext, path: str) -> Reply:
+    """Return the way to sign in again, and then to a page whose form is not carried, such as one with a file."""
+    target = f"?next={quote(path)}" if path else ""
+    return context.redirect(f"/sign-in{target}", sign_in_pages.ENDED.format("Sign in again."), kind="warn")
 
 
 def _turned_away(context: PageContext, path: str, route: Route) -> Reply | None:
-    """Return the reply to a person to whom a page is not open, else None. Raises `account_suspended`."""
+    """Return the reply to a person who may not see a page, else None. Raises `account_suspended`."""
     person = context.signed_in
     if person is None:
         return None
@@ -236,7 +268,7 @@ def _with_timer(show: Handler, tx: Tx, context: PageContext) -> Reply:
 
 
 def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
-    raise Rehearsed(show(tx, context))
+    raise Rehearsal(show(tx, context))
 
 
 def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
@@ -248,9 +280,7 @@ def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
     if request.body and not is_upload and content_type.partition(";")[0] != forms.CONTENT_TYPE:
         expected = uploads.FORM if route.read_file else forms.CONTENT_TYPE
         raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
-    if is_upload:
-        return forms.parse_upload(request)
-    return forms.parse(request.body.decode(errors="replace"))
+    return forms.parse_upload(request) if is_upload else forms.parse_body(request)
 
 
 def _read_once(read: Callable[[Tx, PageContext], Reply | None], tx: Tx, context: PageContext) -> Reply | None:
@@ -293,12 +323,15 @@ def _forbidden(context: PageContext) -> Reply:
     return _problem(context, 403, sentence)
 
 
+def _explain(context: PageContext, refusal: Refusal) -> str:
+    if not isinstance(refusal, NoSuchRecord):
+        return refusal.message
+    sees_all = context.signed_in is not None and context.may("records")
+    return f"This {refusal.noun} does not exist{'. It may have been deleted.' if sees_all else ', or it is not yours.'}"
+
+
 def _problem(context: PageContext, status: int, sentence: str, code: str = "") -> Reply:
     heading = HEADINGS.get(code) or HEADINGS.get(status, "Something went wrong")
-    if found := NO_RECORD.fullmatch(sentence):
-        sees_all = context.signed_in is not None and context.may("records")
-        why = ". It may have been deleted." if sees_all else ", or it is not yours."
-        sentence = f"This {found[1]} does not exist{why}"
     return context.render("problem", status=status, heading=heading, sentence=sentence, is_fault=status == 500)
 
 

@@ -21,7 +21,7 @@ from retainer.work.time_rules import TimeEntry
 WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": projects, "client_id": clients}
 """The fields of time entries that name work, the narrowest first."""
 PARENTS = {"task_id": "project_id", "ticket_id": "client_id", "project_id": "client_id"}
-"""What tells two pieces of work with the same name apart."""
+"""What distinguishes two pieces of work with the same name."""
 PARENT_IDS = {
     field: select(WORK[field].c.id, WORK[field].c[parent]).where(is_listed(WORK[field].c.id, "ids"))
     for field, parent in PARENTS.items()

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from retainer.console.words import MINUS, day_end, day_start
+from retainer.console.words import MINUS
 from retainer.errors import InvalidValue
-from retainer.values.exact import as_instant, decimal_text
+from retainer.values.exact import as_instant, day_end, day_start, decimal_text
 from retainer.values.kinds import read_day
 
 SPACES = re.compile(r"[\s'\u2019]+")

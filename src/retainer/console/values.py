@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from sqlalchemy import Table
 
+from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.catalogue import noun_of, shortened
 from retainer.console.labels import field_label, word_of
-from retainer.console.names import Link, Names, path_of
+from retainer.console.names import Link, Names, path_of, tick_path
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
 from retainer.documents.wording import country_name
@@ -198,6 +199,7 @@ class Values:
         text = "Draft" if value is None else shortened(str(value))
         link = Link(f"{words.day_label(value)} {value[:4]}" if is_day else text, "")
         link.path = path_of(self.context.catalogue, table, record.id, is_own=True)
+        link.tick = tick_path(self.context.catalogue, record)
         return Value("link", link=link, tone="date" if is_day else "")
 
     def detail(self, record: Record, column: Column, table: Table | None) -> Link | None:
@@ -233,12 +235,13 @@ def badge_of(status: str) -> Value:
 def badges_of(record: object) -> list[Value]:
     """Return the badges of a record: an overdue invoice only says so, other records that are late say both.
 
-    A site whose last check failed is checked again before it is down.
+    A sent invoice is open until something is paid. A site whose last check failed is checked again before it is down.
     """
     status: str = getattr(record, "status", "")
     days: int = getattr(record, "days_overdue", 0)
     if days:
         return [badge_of("overdue")._replace(detail=Link(f"{words.count(days, 'day')} late", ""))]
+    status = "open" if status == "sent" and isinstance(record, Invoice) else status
     is_rechecked = status in {"up", "unknown"} and getattr(record, "last_error", None) is not None
     badges = [badge_of("checking_again" if is_rechecked else status)] if status else []
     return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
-from retainer.values.exact import as_instant, day_after
 
 LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
 """The language of the account whose page is shown: its numbers have the form in which its people type them."""
@@ -25,6 +24,7 @@ UNITS = (
     (2 * YEAR, "month", MONTH),
 )
 """Units of distances: the limit in seconds below which a unit is used, its name, and its length in seconds."""
+SIZES = ("bytes", "KB", "MB")
 
 
 class Moment(NamedTuple):
@@ -88,6 +88,15 @@ def count(size: int, noun: str, plural: str = "") -> str:
     return f"{number(size)} {noun if size == 1 else plural or noun + 's'}"
 
 
+def file_size(size: int) -> str:
+    """Return a number of bytes like `3 bytes` or `120 KB`, rounded up."""
+    for unit in SIZES:
+        if size < 1000 or unit == SIZES[-1]:
+            return f"{number(size)} {unit}"
+        size = -(-size // 1000)
+    raise ValueError(size)
+
+
 def host(url: str) -> str:
     return urlsplit(url).netloc
 
@@ -118,16 +127,6 @@ def day_label(day: str) -> str:
     """Return a day as the label of a bar, like `Sun 22 Nov`."""
     at = date.fromisoformat(day)
     return f"{at:%a} {at.day} {at:%b}"
-
-
-def day_end(day: str, timezone: str) -> str:
-    """Return the instant at which a calendar day ends in a time zone. Raises ValueError for an invalid day."""
-    return day_start(day_after(day, 1), timezone)
-
-
-def day_start(day: str, timezone: str) -> str:
-    """Return the instant at which a calendar day begins in a time zone. Raises ValueError for an invalid day."""
-    return as_instant(datetime.combine(date.fromisoformat(day), time(), ZoneInfo(timezone)).astimezone(UTC))
 
 
 def scopes_in_words(scopes: list[str]) -> str:

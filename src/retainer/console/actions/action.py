@@ -11,13 +11,12 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.catalogue import Kind, label_from, plain
+from retainer.console.catalogue import Kind, label_from
 from retainer.console.controls.control import Field
 from retainer.console.editing.calls import call, state_of, worded
-from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
+from retainer.console.editing.form_pages import PREVIEW, FormButton, FormPage
 from retainer.console.editing.record_forms import section_of
 from retainer.console.editing.sheet import Sheet
-from retainer.console.forms import Form
 from retainer.console.kinds.clients import load_effects, work_in_words
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, in_words, word_of
@@ -27,9 +26,10 @@ from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Fields, Target
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
+from retainer.web.direction import plain
+from retainer.web.forms import Form
 
 SHOWN = (
     *(
@@ -81,7 +81,7 @@ class Stage(NamedTuple):
     kind: Kind
     record: Any
     sheet: Sheet
-    values: Fields = {}
+    values: audit.Fields = {}
     """What the form says, by its fields."""
     after: Any = None
     made: Any = None
@@ -109,7 +109,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     creates: str = ""
     """The path at which the operation creates a record; by default, it changes the record of the page."""
     fixed: dict[str, Any] = {}
-    """What the operation is sent beside the fields of the form."""
+    """What is sent to the operation in addition to the fields of the form."""
     when: Callable[[Any], object] = lambda _: True
     """Whether the record's page offers the action; the operation decides whether it succeeds."""
     needs: str = ""
@@ -120,9 +120,11 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """What the next page says if the record is as it was."""
     audited: audit.Action | None = "record changed"
     is_danger: bool = False
-    is_reviewed: bool = False
-    """Whether the form must have been previewed as it is sent."""
+    is_reviewed: bool = False  # whether the form must have been previewed as it is sent
+    needs_mail: bool = False  # whether only a server that sends mail offers it
+    of: str = "changing"  # the operation of its `Kind` without which a role has no such action
     is_inline: bool = False
+    """Whether the record's page has its form: see `Display.forms`."""
 
     @property
     def word(self) -> str:
@@ -171,12 +173,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             "client": client,
             "freed": stage.freed,
             "paid": words.money(paid, after.currency) if paid else "",
-            "became": "" if record.status == after.status else word_of(after.status).lower(),
+            "advice": "To send it, use Send." if stage.tx.store.mail_from else "Download the PDF, and send it.",
+            "became": word_of(after.status).lower() if "status" in changed_fields(stage) else "",
         }
 
     def choose(self, name: str, _: Tx, context: PageContext) -> FormPage:
         """Return the form of the action on the records of a kind. Raises `not_found`."""
-        kind = context.catalogue.find(name, "changing")
+        kind = context.catalogue.find(name, self.of)
         return FormPage(
             *(section_of(kind), self.word, self.button or self.word, partial(self.act, kind)),
             sheet_of=partial(self.sheet, kind),
@@ -188,7 +191,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def rehearse(
-        self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet, values: Fields | None
+        self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet, values: audit.Fields | None
     ) -> dict[str, Any]:
         """Return what the page shows, with what the form leads to; without `values`, the form as it is opened.
 
@@ -208,7 +211,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             wrong = refusal.members.get("errors", {}).keys()
             return self.shown(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
-    def act(self, kind: Kind, tx: Tx, context: PageContext, record: Any, values: Fields) -> Reply:
+    def act(self, kind: Kind, tx: Tx, context: PageContext, record: Any, values: audit.Fields) -> Reply:
         """Act once, with what the form says. Raises the API's errors, and those of typing with them."""
         sheet = self.sheet(kind, tx, context, record)
         stage = self.perform(Stage(tx, context, kind, record, sheet, values))
@@ -221,8 +224,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
         preset = self.preset(tx, record)
-        own = record if preset is None else None
-        sheet = Sheet(kind, tx, context, own, self.fields_of(record), Form([*(preset or {}).items()]))
+        own, texts = record if preset is None else None, Form([*(preset or {}).items()])
+        fields = [field for field in self.fields_of(record) if field.name not in kind.left_out]
+        sheet = Sheet(tx, context, fields, own, kind=kind, preset=texts)
         sheet.about = record
         return sheet
 
@@ -235,7 +239,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             made = self.run(stage, body)
         except Refusal as refusal:
             if not errors or "errors" in refusal.members:
-                raise self._by_fields(refusal, stage.sheet, body, errors) from None
+                raise self._by_fields(refusal, stage, body, errors) from None
         errors.raise_errors()
         after = stage.kind.get(stage.tx, stage.record.id)
         owed_then, work_then = load_effects(stage.tx, stage.record)
@@ -247,19 +251,19 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             freed=work_in_words(map(sub, work, work_then)),
         )
 
-    def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any], errors: FieldErrors) -> Refusal:
+    def _by_fields(self, refusal: Refusal, stage: Stage, body: dict[str, Any], errors: FieldErrors) -> Refusal:
         """Return a refusal with its errors by the fields of the form, together with the form's own.
 
-        Errors of other fields stand beside the first wrong field, or at the head of the form.
+        Errors of other fields are shown at the first wrong field, or at the top of the form.
         """
         others = list[str]()
-        offered = {field.name for field in sheet.fields}
+        offered = {field.name for field in stage.sheet.fields}
         for path, messages in refusal.members.get("errors", {}).items():
             name = self.field_of(path, body)
             said = errors.setdefault(name, []) if name in offered else others
             said.extend(message for message in messages if message not in said)
         if not errors:
-            return Refusal(refusal.code, worded(refusal, sheet.kind.record.__struct_encode_fields__))
+            return Refusal(refusal.code, worded(refusal, stage.kind.record.__struct_encode_fields__))
         next(iter(errors.values())).extend(others)
         return invalid(errors, refusal.code)
 
@@ -298,7 +302,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             "told": [Block("effects", sentences=[*say(facts, self.sentences), *unseen], warnings=warnings)],
             "below": [*document, *([Block("changes", rows=changes)] if changes else [])],
             "obstacle": obstacle,
-            "steps": [Step(PREVIEW, "Preview")] if sheet.fields or unseen else [],
+            "steps": [FormButton(PREVIEW, "Preview")] if sheet.fields or unseen else [],
             "hidden": {"seen": sheet.content} if self.is_reviewed and stage.after else {},
         }
 
@@ -307,9 +311,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         sheet = self.sheet(page.kind, page.tx, page.context, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
         sheet.load()
-        advice, button = () if without else self.sentences, self.button or self.word
-        shown = {"path": self.path, "button": button, "advice": advice, "sheet": sheet, "state": state_of(record)}
-        return Block("form", title=title, **shown)
+        stage = Stage(page.tx, page.context, page.kind, record, sheet)
+        advice = [] if without else [*say(self.facts(stage, page), self.sentences)]
+        shown = {"path": self.path, "button": self.button or self.word, "sheet": sheet, "state": state_of(record)}
+        return Block("form", title=title, advice=advice, has_preview=hasattr(record, "total"), **shown)
 
     def note(self, stage: Stage) -> None:
         if self.audited is None:
@@ -318,7 +323,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             {name: msgspec.to_builtins(getattr(record, name), enc_hook=str) for name in changed_fields(stage)}
             for record in (stage.record, stage.after)
         )
-        target = Target(stage.kind.noun, stage.after.id, title_of(stage.tx, stage.kind.table, stage.after))
+        target = audit.Target(stage.kind.noun, stage.after.id, title_of(stage.tx, stage.kind.table, stage.after))
         after = stage.values | after
         audit.note(stage.tx, self.audited, target, before=before or None, after=after or None)
 

@@ -7,7 +7,7 @@ from typing import Any
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.preview import load_currencies
 from retainer.billing.invoices.types import Invoice
-from retainer.billing.invoices.unbilled import UnbilledTime
+from retainer.billing.invoices.unbilled import WITH_DAYS, UnbilledTime
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
@@ -39,7 +39,7 @@ WORK = {
     "fees": "Monthly fees",
     "fixed_fees": "What is left of fixed fees",
 }
-WITHOUT_DAYS, ALL_DAYS = ("milestones", "fixed_fees"), "All of them, whatever the days below."
+ALL_DAYS = "All of them, whatever the days below."
 GROUPS = tuple(
     (value, "Person" if value == "user" else text)
     for value, text in options_of(declared(UnbilledTime.__annotations__["group_by"]))
@@ -62,7 +62,7 @@ class Bill(Action, frozen=True, kw_only=True):
         covered = " that the fee covers" if is_covered(record) else ""
         return [
             *(
-                Field(name, f"{text}{covered * (name == 'time')}", Flag(), ALL_DAYS if name in WITHOUT_DAYS else "")
+                Field(name, f"{text}{covered * (name == 'time')}", Flag(), "" if name in WITH_DAYS else ALL_DAYS)
                 for name, text in WORK.items()
             ),
             Field("from", "From", Day(), "Blank: from the first unbilled day."),
@@ -86,7 +86,7 @@ class Bill(Action, frozen=True, kw_only=True):
             errors.note("time", "Select what to bill.")
         days = {name: values[name] for name in ("from", "to") if name in values}
         projects = {"project_ids": [record.id]} if isinstance(record, Project) else {}
-        asked: dict[str, Any] = {work: projects | ({} if work in WITHOUT_DAYS else days) for work in chosen}
+        asked: dict[str, Any] = {work: projects | (days if work in WITH_DAYS else {}) for work in chosen}
         if "time" in asked:
             asked["time"] |= {"group_by": values.get("group_by")}
         if isinstance(record, Invoice):

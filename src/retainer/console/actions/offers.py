@@ -4,15 +4,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
 from sqlalchemy import Table
 
 from retainer.billing import payments
 from retainer.billing.invoices import lifecycle
 from retainer.console.actions.action import Action, Stage, become
 from retainer.console.actions.drafts import BILL_QUOTE, copy_of
+from retainer.console.actions.mail import SEND_CREDIT_NOTE, send_actions
 from retainer.console.actions.money import AddWork, Bill, Credit
-from retainer.console.actions.payments import RecordPayment, RemovePayment
+from retainer.console.actions.payments import PaymentAction, RemovePayment
 from retainer.console.actions.quotes import QUOTE_ACTIONS
+from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
 from retainer.console.editing.fields import choose_fields
 from retainer.console.labels import word_of
@@ -33,7 +36,7 @@ from retainer.work.tasks import Task
 BODY, IS_INTERNAL, STATUS = choose_fields(TicketReply, ticket_replies, "body", "is_internal", "status")
 
 
-class Reply(Action, frozen=True, kw_only=True):
+class ReplyAction(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Ticket) -> Sequence[Field]:
         hint = f"Only for colleagues. Otherwise it is a public reply to {record.requester_name or 'the requester'}."
         unchanged = f"Unchanged: {word_of(record.status).lower()}"
@@ -47,7 +50,7 @@ class Reply(Action, frozen=True, kw_only=True):
         return {}
 
 
-REPLY = Reply(
+REPLY = ReplyAction(
     path="reply",
     creates="/tickets/{ticket_id}/replies",
     label="Reply",
@@ -107,10 +110,11 @@ INVOICE_ACTIONS = (
         label="Issue…",
         needs="lines",
         next_in=None,
+        is_inline=True,
         sentences=(
             "{client} is billed {after.total}, due on {after.due_date}.",
             "Lines, amounts and the client's address are then fixed. Only a credit note can correct them.",
-            "Retainer sends no mail: download the PDF afterwards, and send it.",
+            "Nobody gets a message. {advice}",
         ),
         notice=("{after.number} issued. Download its PDF to send it.",),
         audited="invoice issued",
@@ -123,12 +127,13 @@ INVOICE_ACTIONS = (
         sentences=("Left out: {left_out}.", "In other currencies: {others}. Bill that on another invoice."),
         notice=("Work added.",),
     ),
-    RecordPayment(
+    PaymentAction(
         path="payment",
         label="Record payment…",
         due="balance_due",
         when=lambda invoice: invoice.status in payments.PAYABLE and invoice.balance_due,
         next_in=("sent", "partially_paid"),
+        is_inline=True,
         sentences=(
             "{before.balance_due} is due. If the client has paid another amount, change it.",
             "The invoice was written off on {before.written_off_at}. A payment takes that back.",
@@ -142,7 +147,7 @@ INVOICE_ACTIONS = (
         unchanged="A payment with this reference was recorded before, so nothing was added.",
         audited="payment recorded",
     ),
-    RecordPayment(
+    PaymentAction(
         path="refund",
         label="Record refund…",
         due="refund_due",
@@ -271,14 +276,21 @@ SITE_ACTIONS = (
 ACTIONS: dict[str, tuple[Action, ...]] = {
     "clients": (BILL,),
     "projects": (BILL,),
-    "invoices": (*INVOICE_ACTIONS, copy_of("/invoices")),
-    "quotes": (*QUOTE_ACTIONS, BILL_QUOTE, copy_of("/quotes")),
+    "credit-notes": (SEND_CREDIT_NOTE,),
+    "invoices": (*send_actions("invoice", "invoice issued"), *INVOICE_ACTIONS, copy_of("/invoices")),
+    "quotes": (*send_actions("quote", "record changed"), *QUOTE_ACTIONS, BILL_QUOTE, copy_of("/quotes")),
     "tasks": (handle(Task, tasks, "due_date", "Task saved.", is_inline=True),),
     "tickets": (REPLY, HANDLE_TICKET),
     "sites": SITE_ACTIONS,
 }
 
 
-def offers_of(kind: str, record: Record) -> Iterator[Action]:
-    found = (action for action in ACTIONS.get(kind, ()) if action.when(record))
+BY_HAND = QUOTE_ACTIONS[0]
+"""The next step of a draft quote if the server sends no mail."""
+
+
+def offers_of(tx: Tx, kind: Kind, record: Record) -> Iterator[Action]:
+    has_mail, known = bool(tx.store.mail_from), (each for each in ACTIONS.get(kind.name, ()) if getattr(kind, each.of))
+    found = (action for action in known if action.when(record) and has_mail >= action.needs_mail)
+    found = (msgspec.structs.replace(each, next_in=()) if has_mail and each is BY_HAND else each for each in found)
     return (action for action in found if not action.needs or getattr(record, action.needs))

@@ -13,7 +13,7 @@ from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field, Options
 from retainer.console.controls.plain import Choice, Flag, IdChoice
-from retainer.console.editing.calls import check_readable
+from retainer.console.editing.calls import take_unreadable
 from retainer.console.editing.fields import choose_fields
 from retainer.console.editing.sheet import Sheet
 from retainer.console.page_context import PageContext
@@ -77,7 +77,7 @@ def offer_of(terms: EarlyPayment, invoice: Invoice) -> Field:
     return EARLY._replace(label=label, hint=hint)
 
 
-class RecordPayment(Action, frozen=True, kw_only=True):
+class PaymentAction(Action, frozen=True, kw_only=True):
     """Record a payment, or a refund: all of what is due, unless the form says otherwise.
 
     The form asks back, with a box for each, about a surplus, about a discount after its last day, and about a date that
@@ -183,7 +183,7 @@ class RemovePayment(Action, frozen=True, kw_only=True):
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
         if not stage.record.payments:
             raise invalid({"": ["This invoice has no payments."]})
-        check_readable(body)
+        take_unreadable(body).raise_errors()
         return payments.remove(stage.tx, body["payments"])
 
 

@@ -43,7 +43,7 @@ QUOTE_ACTIONS = (
         label="Mark as sent…",
         needs="lines",
         next_in=("draft",),
-        sentences=("Its lines are then fixed.", "Retainer sends no mail: download the PDF, and send it."),
+        sentences=("Its lines are then fixed.", "Nobody gets a message. {advice}"),
         notice=("{after.number} is sent. Download its PDF.",),
     ),
     quote_becomes(

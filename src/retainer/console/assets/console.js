@@ -9,6 +9,20 @@ document.addEventListener("click", (event) => {
   for (const box of document.querySelectorAll("input[name=scopes]")) box.checked = chosen.has(box.value);
 });
 
+// A file that is too large is named before it is sent; the server names it too.
+document.addEventListener("change", ({ target }) => {
+  if (target.type !== "file") return;
+  const isLarge = target.files[0]?.size > Number(target.dataset.most);
+  target.setCustomValidity(isLarge ? "This file is too large. Choose a smaller one." : "");
+  target.reportValidity();
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.querySelector("input[type=file]:invalid")?.reportValidity() === false) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+});
+
 // A form is sent once, however often its button is pressed. After five seconds it can be sent again.
 document.addEventListener("submit", (event) => {
   const form = event.target;

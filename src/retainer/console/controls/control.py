@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import msgspec
 from sqlalchemy import Table
 
-from retainer.console.forms import Form
 from retainer.console.names import Only
 from retainer.errors import InvalidValue
 from retainer.store.tx import Tx
+from retainer.web.forms import Form
 
 Options = tuple[tuple[str, str], ...]
 MAX_TYPED = 100
@@ -60,6 +60,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     autocomplete: ClassVar[str] = "off"
     inputmode: ClassVar[str] = ""
     placeholder: ClassVar[str] = ""
+    verb: ClassVar[str] = "Enter"
+    """What people do to fill it in."""
     labels_itself: ClassVar[bool] = False
     is_wide: ClassVar[bool] = False
     is_several: ClassVar[bool] = False

@@ -28,7 +28,7 @@ class Boundary(Control, frozen=True):
         return typed.read_boundary(text, at.timezone, is_end=self.is_end)
 
 
-class Moment(Control, frozen=True):
+class DayAndTime(Control, frozen=True):
     """A local time in the time zone of the account, to the minute."""
 
     macro, type, max_typed = "moment", "datetime-local", MAX_TYPED

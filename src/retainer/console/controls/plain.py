@@ -6,10 +6,11 @@ from decimal import Decimal
 
 from retainer.console import typed
 from retainer.console.controls.control import MAX_TYPED, NOT_OFFERED, Control, Field, FormPlace, Options, Place
-from retainer.console.forms import YES_OR_NO
 from retainer.console.labels import word_of
 from retainer.errors import InvalidValue
+from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.values.exact import DIGITS
+from retainer.web.forms import YES_OR_NO
 
 ID = re.compile(r"[1-9][0-9]{0,14}")
 
@@ -58,10 +59,11 @@ class Code(Control, frozen=True):
     autocomplete = "one-time-code"
 
 
-class File(Control, frozen=True):
+class FileInput(Control, frozen=True):
     accept: str = ""
     """The types that a browser offers."""
-    macro, is_shown_again = "file", False
+    max_bytes: int = MAX_FILE_BYTES
+    macro, is_shown_again, verb = "file", False, "Choose"
 
 
 class Number(Control, frozen=True):
@@ -81,6 +83,8 @@ class Number(Control, frozen=True):
 
 class Amount(Number, frozen=True):
     """An amount in the currency of the form."""
+
+    placeholder = " "  # so that a style can depend on whether something was typed
 
     def write(self, value: object, at: Place) -> str:
         return typed.number_text(value, at.language, is_money=True) if isinstance(value, Decimal) else str(value)
@@ -150,7 +154,7 @@ class Flag(Control, frozen=True):
 
 class Choice(Control, frozen=True):
     options: Options = ()
-    macro = "choice"
+    macro, verb = "choice", "Choose"
 
     def value(self, text: str, _: FormPlace, __: str) -> object:
         if all(text != value for value, _ in self.options):
@@ -170,7 +174,7 @@ class Currency(Control, frozen=True):
     """A choice of currencies, those in use first."""
 
     options: Options = ()
-    macro = "choice"
+    macro, verb = "choice", "Choose"
 
 
 class Choices(Control, frozen=True):

@@ -14,7 +14,7 @@ class Reference(Control, frozen=True):
 
     table: Table
     only: Only = "open"
-    macro, cell = "reference", "picker"
+    macro, cell, verb = "reference", "picker", "Choose"
 
     def value(self, text: str, at: FormPlace, _: str) -> object:
         return at.find(self.table, self.only, text)
@@ -27,7 +27,7 @@ class Reference(Control, frozen=True):
 class References(Control, frozen=True):
     table: Table
     only: Only = "open"
-    macro, is_wide, is_several = "references", True, True
+    macro, verb, is_wide, is_several = "references", "Choose", True, True
 
     def texts(self, value: object, _: Place) -> list[str]:
         return [str(each) for each in value] if isinstance(value, list) else []

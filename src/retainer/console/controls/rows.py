@@ -9,6 +9,8 @@ from retainer.console.controls.plain import ID
 from retainer.errors import InvalidValue, Unreadable, invalid
 from retainer.values.records import Record
 
+BEGUN = 3
+"""Blank lines with which a document begins."""
 TOO_MANY = "Must be at most {} lines; these are {}. Split the document."
 
 
@@ -45,11 +47,12 @@ class Rows(Control, frozen=True):
         return [Row(place, kept[place].get("id", ""), each) for place, each in enumerate(texts)]
 
     def shown(self, at: FormPlace, name: str) -> list[Row]:
-        """Return the lines as typed or stored, and a blank one if there are no others, or if one is added."""
+        """Return the lines as typed or stored, and blank ones: an added one, or those with which a document begins."""
         rows = self.typed(at, name)[: self.high]
         if not at.form.texts:
             rows = [Row(place, f"{line.id}", self._stored(line, at)) for place, line in enumerate(lines_of(at, name))]
-        return [*rows, Row(len(rows), "", self.blank(at))] if at.form.text("step") == "add" or not rows else rows
+        added = BEGUN if not rows and not at.form.texts else 1 if at.form.text("step") == "add" or not rows else 0
+        return [*rows, *(Row(len(rows) + place, "", self.blank(at)) for place in range(added))]
 
     def check_number(self, at: FormPlace, name: str) -> None:
         """Raise `validation_failed` for too many lines: before what they name is searched."""

@@ -1,7 +1,6 @@
 """Calls of the API's own functions, as its operations do: they create, change and delete records for forms."""
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -23,8 +22,6 @@ from retainer.values.reading import read_fields
 from retainer.values.records import Record
 
 T = TypeVar("T", bound=msgspec.Struct)
-OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
-"""The operations that messages of the API name."""
 
 
 def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
@@ -35,11 +32,11 @@ def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
     return record
 
 
-def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
+def change_record(tx: Tx, kind: Kind, record: Record, body: Fields, action: audit.Action = "record changed") -> Record:
     before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
     made = call(tx, kind.changing, *ids_of(kind, record), body=body)
-    audit.note(tx, "record changed", target_of(tx, kind, record), before=before, after=body)
     changed: Record = getattr(made, "data", made)
+    audit.note(tx, action, target_of(tx, kind, changed), before=before, after=body)
     return changed
 
 
@@ -86,13 +83,14 @@ def new_of(tx: Tx, model: type[T], fields: dict[str, object]) -> T:
     return record
 
 
-def check_readable(values: Fields) -> None:
-    """Raise `validation_failed` with the errors of what could not be read."""
+def take_unreadable(values: Fields) -> FieldErrors:
+    """Remove what could not be read; return its errors."""
     errors = FieldErrors()
-    for name, value in values.items():
+    for name, value in [*values.items()]:
         if isinstance(value, Unreadable):
             errors.note(name, value.message)
-    errors.raise_errors()
+            del values[name]
+    return errors
 
 
 def changes_of(tx: Tx, model: type[msgspec.Struct], fields: Fields) -> Fields:
@@ -116,5 +114,5 @@ def errors_at(name: str) -> Iterator[None]:
 def worded(refusal: Refusal, names: Collection[str]) -> str:
     """Return a refusal of the API in the words of a page: its errors, or its message without any."""
     errors: FieldErrors = refusal.members.get("errors", {})
-    text = " ".join(sentence for sentences in errors.values() for sentence in sentences) or refusal.message
-    return OF_PROGRAMS.sub("", in_words(text, names))
+    sentences = [sentence for texts in errors.values() for sentence in texts] or [refusal.message]
+    return " ".join(in_words(sentence, names) for sentence in sentences)

@@ -16,9 +16,9 @@ from retainer.console.controls import days, plain
 from retainer.console.controls.control import Control, Field, Options
 from retainer.console.controls.records import Reference, References
 from retainer.console.controls.rows import Rows
-from retainer.console.labels import HINTS, USUAL, field_label, in_words, word_of
+from retainer.console.labels import HINTS, USUAL, describe, field_label, word_of
 from retainer.console.names import Only
-from retainer.console.shapes import Declared, declared, mark_of
+from retainer.console.shapes import DeclaredType, declared, mark_of
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
@@ -56,7 +56,7 @@ def currencies() -> tuple[tuple[str, str], ...]:
     return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
 
 
-CONTROLS: dict[str, Callable[[Declared], Control]] = {
+CONTROLS: dict[str, Callable[[DeclaredType], Control]] = {
     "choice": lambda found: plain.Choice(options_of(found)),
     "color": lambda found: plain.Color(length=max_length(found)),
     "country": lambda _: plain.Choice(countries()),
@@ -67,7 +67,7 @@ CONTROLS: dict[str, Callable[[Declared], Control]] = {
     "flag": lambda _: plain.Flag(),
     "long": lambda found: plain.LongText(length=max_length(found)),
     "minutes": lambda found: plain.Hours(*found.bounds),
-    "moment": lambda _: days.Moment(),
+    "moment": lambda _: days.DayAndTime(),
     "money": lambda _: plain.Amount(),
     "number": lambda _: plain.Number(),
     "percent": lambda _: plain.Number("%"),
@@ -106,7 +106,7 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
 
 
 def _field(
-    name: str, table: Table, control: Control, written: WritableField, found: Declared, model: type[msgspec.Struct]
+    name: str, table: Table, control: Control, written: WritableField, found: DeclaredType, model: type[msgspec.Struct]
 ) -> Field:
     description = next((mark for mark in found.marks if isinstance(mark, str)), "")
     label, unit, default = field_label(name, table), UNITS.get(found.shape, ""), written.default
@@ -122,7 +122,7 @@ def _field(
     )
 
 
-def rows_of(found: Declared, table: Table) -> Control | None:
+def rows_of(found: DeclaredType, table: Table) -> Control | None:
     """Return the control of the lines of a document; None for parts that no form sends."""
     (item,) = get_args(found.type)
     if not issubclass(item, Record):
@@ -131,13 +131,13 @@ def rows_of(found: Declared, table: Table) -> Control | None:
     return Rows(tuple(by_name[name] for name in LINE_FIELDS if name in by_name), max_length(found))
 
 
-def max_length(found: Declared) -> int:
+def max_length(found: DeclaredType) -> int:
     """Return the most characters of a text, or items of a list; 0 without a limit."""
     meta = (mark for mark in found.marks if isinstance(mark, msgspec.Meta))
     return next((mark.max_length for mark in meta if mark.max_length is not None), 0)
 
 
-def control_of(found: Declared, target: Table | None = None, only: Only = "open") -> Control | None:
+def control_of(found: DeclaredType, target: Table | None = None, only: Only = "open") -> Control | None:
     """Return the control of a value; None for what only programs send."""
     if found.shape == "list":
         item = declared(get_args(found.type)[0])
@@ -150,11 +150,11 @@ def control_of(found: Declared, target: Table | None = None, only: Only = "open"
     return None if make is None or mark_of(kinds.Id) in found.marks else make(found)
 
 
-def choices(item: Declared) -> Control:
+def choices(item: DeclaredType) -> Control:
     return plain.Choices(options_of(item))
 
 
-def options_of(found: Declared) -> Options:
+def options_of(found: DeclaredType) -> Options:
     return tuple((value, word_of(value)) for value in get_args(found.type))
 
 
@@ -162,6 +162,6 @@ def hint_of(description: str, model: type[msgspec.Struct]) -> str:
     """Return what a form says about a field: its description without what helps programs alone."""
     if not issubclass(model, Record):  # a form of its own, whose texts are for people alone
         return description
-    sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", in_words(description, model.__struct_encode_fields__))
+    sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", describe(description, model.__struct_encode_fields__))
     text = " ".join(each for each in sentences if HELPFUL.search(each) and not OF_PROGRAMS.search(each)).rstrip(";")
     return text[:1].upper() + text[1:]

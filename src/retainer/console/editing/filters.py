@@ -12,7 +12,6 @@ from retainer.console.controls.records import Reference, reference_of
 from retainer.console.displays import DISPLAYS
 from retainer.console.editing.fields import control_of
 from retainer.console.editing.inputs import Inputs
-from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
@@ -23,6 +22,7 @@ from retainer.schema.identity import api_keys, users
 from retainer.store.tx import Tx
 from retainer.values.exact import local_day
 from retainer.values.kinds import read_day, read_likely
+from retainer.web.forms import Form
 
 Q = TypeVar("Q", bound=Query)
 TARGETS = {"user_id": users, "client_id": clients, "key_id": api_keys}

@@ -1,4 +1,4 @@
-"""The form pages of the console: what one tells, asks for and does is declared, and the page follows.
+"""The form pages of the console: what one says, asks for and does is declared, and the page follows.
 
 Each calls the function of its area, which checks its rules and notes the change in the audit log.
 """
@@ -11,12 +11,12 @@ from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Control, Field
-from retainer.console.editing.calls import check_readable, state_of
-from retainer.console.editing.references import References
+from retainer.console.editing.calls import state_of, take_unreadable
+from retainer.console.editing.references import ReferenceLookup
 from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link
-from retainer.console.page_context import PageContext, Rehearsed, Reply, View
-from retainer.errors import Refusal, Unreadable
+from retainer.console.page_context import PageContext, Rehearsal, Reply, View
+from retainer.errors import FieldErrors, Refusal
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
@@ -66,7 +66,7 @@ class Section(NamedTuple):
         return self.name_of(tx, record)
 
 
-class Step(NamedTuple):
+class FormButton(NamedTuple):
     """Another button of a form, which sends its step with the fields."""
 
     step: str
@@ -81,7 +81,10 @@ class FormPage(NamedTuple):
     title: str
     button: str
     act: Callable[[Any, PageContext, Any, Fields], Reply]
-    """Does what the form asks for, with the fields that were filled in or changed. Raises its errors."""
+    """Does what the form asks for to the record, with the fields that were filled in or changed. Raises its errors.
+
+    One that begins its own transactions gets the errors of typing in place of a record, and raises them with its own.
+    """
     tell: Read = lambda *_: ()
     """Returns what stands above the form: sentences and blocks."""
     fields: Read = lambda *_: ()
@@ -112,11 +115,11 @@ class FormPage(NamedTuple):
     Without fields, the page is shown as it is opened; in a transaction that cannot write, without what would follow.
     """
     reads_on: bool = False
-    """Whether what acts reads the fields as a body of the API, and tells errors of typing with those of rules."""
+    """Whether the function that acts reads the fields as a body of the API, and so reports what could not be read."""
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
-    """What the form sends beside its fields, such as a step."""
+    """What the form sends in addition to its fields, such as a step."""
 
     def sheet(self, tx: Tx, context: PageContext, record: Any) -> Sheet:
         if self.sheet_of is not None:
@@ -124,7 +127,7 @@ class FormPage(NamedTuple):
         fields = [*self.fields(tx, context, record)]
         if text := self.confirmed_by(tx, context, record):
             fields.append(Field("confirmation", f"To confirm, type “{text}”", Control(), is_required=True))
-        return Sheet(None, tx, context, self.values(tx, context, record), fields)
+        return Sheet(tx, context, fields, self.values(tx, context, record))
 
     def show(self, tx: Tx, context: PageContext) -> View:
         record = self.section.find(tx, context)
@@ -140,7 +143,7 @@ class FormPage(NamedTuple):
         )
 
     def render(self, tx: Tx, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
-        """Return the page; what is `told` stands above the form, what is `below` between its fields and its buttons."""
+        """Return the page; `told` stands above the form, `below` between its fields and its buttons."""
         sheet.load().word_errors()
         back = self.back or self.section.page_of(tx, record)
         hidden = {**self.hidden, "state": self.state(record, sheet), **shown.pop("hidden", {})}
@@ -152,7 +155,7 @@ class FormPage(NamedTuple):
         """Return the state of what the page shows: of the record with its parts, or of the fields that have values."""
         return state_of(record) if record is not None and self.section.kind else sheet.state
 
-    def read(self, tx: Tx, context: PageContext) -> "Filled | None":
+    def read(self, tx: Tx, context: PageContext) -> "FilledForm | None":
         """Return what the form says; None if it leaves a stored record as it is. Raises errors."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
@@ -166,18 +169,19 @@ class FormPage(NamedTuple):
             return None
         text, typed = self.confirmed_by(tx, context, record), body.pop("confirmation", "")
         is_confirmed = isinstance(typed, str) and typed.casefold() == text.casefold()
-        confirmation = {} if is_confirmed else {"confirmation": Unreadable("Does not match.")}
-        check_readable(({} if self.reads_on else body) | confirmation)
+        errors = FieldErrors() if self.reads_on else take_unreadable(body)
+        if not is_confirmed:
+            errors.note("confirmation", "Does not match.")
         if is_preview:
             sheet.load()
         is_unseen = self.is_reviewed and context.form.text("seen") != sheet.content
         if self.rehearse is not None and (is_preview or is_unseen):
             context.form.message = "" if is_preview else REVIEW
             sheet.load()
-            return Filled(self, state, sheet, body, sheet.references, is_preview=True)
-        return Filled(self, state, sheet, body, sheet.references)
+            return FilledForm(self, state, sheet, body, errors, sheet.references, is_preview=True)
+        return FilledForm(self, state, sheet, body, errors, sheet.references)
 
-    def find_again(self, tx: Tx, context: PageContext, filled: "Filled") -> Any:
+    def find_again(self, tx: Tx, context: PageContext, filled: "FilledForm") -> Any:
         """Return the record in the transaction that writes it. Raises `precondition_failed` if it is another now."""
         record, sheet = self.section.find(tx, context), filled.sheet
         if record is not None and self.section.kind:
@@ -191,14 +195,16 @@ class FormPage(NamedTuple):
         return record
 
 
-class Filled(NamedTuple):
+class FilledForm(NamedTuple):
     """A form as it was sent: its page, the state that this showed, and the fields that were filled in."""
 
     page: FormPage
     state: str
     sheet: Sheet
     body: Fields
-    references: References
+    errors: FieldErrors
+    """Errors of typing that the function that acts does not find in the body: they are shown with its own."""
+    references: ReferenceLookup
     is_preview: bool = False
     """Whether the page only shows what the form leads to."""
 
@@ -221,15 +227,20 @@ def read(choose: Choose, tx: Tx, context: PageContext) -> Reply | None:
 
 def act(tx: Tx, context: PageContext) -> Reply:
     """Do what a form says, or show what it leads to. Raises errors, `precondition_failed`, and Rehearsed."""
-    filled: Filled = context.filled
+    filled: FilledForm = context.filled
     page, record = filled.page, filled.page.find_again(tx, context, filled)
     if filled.is_preview and page.rehearse is not None:
         shown = page.rehearse(tx, context, record, filled.sheet, {**filled.body})
-        raise Rehearsed(page.render(tx, context, record, filled.sheet, **shown))
+        raise Rehearsal(page.render(tx, context, record, filled.sheet, **shown))
+    if filled.errors:  # the rules add theirs, and nothing is written
+        tx.note_unreadable(filled.errors)
+        with filled.errors.noting():
+            page.act(tx, context, record, {**filled.body})
+        filled.errors.raise_errors()
     return page.act(tx, context, record, {**filled.body})
 
 
 def act_apart(store: Store, context: PageContext) -> Reply:
     """Do what a form says outside of a transaction: its function hashes passwords, and begins its own."""
-    filled: Filled = context.filled
-    return filled.page.act(store, context, None, {**filled.body})
+    filled: FilledForm = context.filled
+    return filled.page.act(store, context, filled.errors, {**filled.body})

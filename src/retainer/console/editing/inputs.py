@@ -9,12 +9,12 @@ from sqlalchemy import Table
 from retainer.console.controls.control import Field
 from retainer.console.controls.plain import ID, Currency
 from retainer.console.controls.records import Reference, References, reference_of
-from retainer.console.forms import Form
 from retainer.console.labels import word_of
-from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names
+from retainer.console.names import USED_CURRENCIES, Offer, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
+from retainer.web.forms import Form
 
 
 class Inputs:
@@ -25,7 +25,7 @@ class Inputs:
     def __init__(self, tx: Tx, context: PageContext, form: Form) -> None:
         self.tx, self.context, self.form = tx, context, form
         self.fields, self.hidden = list[Field](), list[Field]()
-        self.choices: dict[tuple[Table, Only], list[Choice] | None] = {}
+        self.choices: dict[tuple[Table, Only], list[Offer] | None] = {}
         self.names: dict[tuple[Table, str], dict[str, str]] = {}
         """The names of the records in a text, by their ids."""
         self.is_loaded = False
@@ -90,22 +90,26 @@ class Inputs:
         said = {"currency": own.currency, "language": word_of(own.language)}
         return [(value, text.format_map(said)) for value, text in field.control.blanks(field)]
 
+    def is_of_other(self, _: Offer) -> bool:
+        """Whether a choice belongs to another client than the form is about."""
+        return False
+
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
         found = [*field.control.options]
         if isinstance(field.control, Currency):
             found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
-        options = [Choice(*option) for option in (*self.blanks(field), *found)]
+        options = [Offer(*option) for option in (*self.blanks(field), *found)]
         return [(choice.id, choice.text) for choice in self._with_chosen(options, text, None)]
 
-    def options(self, field: Field, text: str) -> list[Choice] | None:
+    def options(self, field: Field, text: str) -> list[Offer] | None:
         """Return the records that a reference offers, with the chosen ones; None if they are too many."""
         reference = reference_of(field)
         found = self._offered(reference.table, reference.only) if reference else []
         if reference is None or found is None:
             return found
-        return self._with_chosen([*(Choice(*option) for option in reference.options), *found], text, reference.table)
+        return self._with_chosen([*(Offer(*option) for option in reference.options), *found], text, reference.table)
 
-    def _offered(self, table: Table, only: Only) -> list[Choice] | None:
+    def _offered(self, table: Table, only: Only) -> list[Offer] | None:
         if (table, only) not in self.choices:
             self.choices[table, only] = self._load_choices(table, only)
         return self.choices[table, only]
@@ -120,12 +124,12 @@ class Inputs:
         """Return the field that says whose a record is, if the role sees only its user's own."""
         return self.context.catalogue.owner_of(table, is_named=True)
 
-    def _with_chosen(self, options: list[Choice], text: str, table: Table | None) -> list[Choice]:
+    def _with_chosen(self, options: list[Offer], text: str, table: Table | None) -> list[Offer]:
         """Return the options, with one more for a text that is none of them, such as several of them."""
         if not text or any(choice.id == text for choice in options):
             return options
         known = {choice.id: choice.text for choice in options} | self._named(table, text)
-        return [*options, Choice(text, ", ".join(known.get(part.strip(), part) for part in text.split(",")))]
+        return [*options, Offer(text, ", ".join(known.get(part.strip(), part) for part in text.split(",")))]
 
     def _named(self, table: Table | None, text: str) -> dict[str, str]:
         """Return the names of records by their ids, which a comma separates, as far as the role sees them."""
@@ -147,7 +151,7 @@ class Inputs:
             for text, found in by_text.items():
                 self.names[table, text] = {f"{each}": names[each] for each in found if each in names}
 
-    def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
+    def _load_choices(self, table: Table, only: Only) -> list[Offer] | None:
         owner = self.context.catalogue.owner_of(table, is_named=True)
         found = load_choices(self.tx, table, owner, only=only)
         if found is None or not only:

@@ -6,20 +6,25 @@ from typing import Any
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import call, change_record, create_record, delete_record, ids_of, worded
-from retainer.console.editing.form_pages import PREVIEW, FormPage, Section, Step
+from retainer.console.editing.fields import fields_of
+from retainer.console.editing.form_pages import PREVIEW, FormButton, FormPage, Section
 from retainer.console.editing.sheet import Sheet
 from retainer.console.editing.uploads import RECEIPT, save_upload
+from retainer.console.kinds.display import FREE
 from retainer.console.names import Link, load_names, path_of, title_of
-from retainer.console.page_context import PageContext, Rehearsed, Reply
+from retainer.console.page_context import PageContext, Rehearsal, Reply
 from retainer.console.shapes import choices_of
 from retainer.console.values import Block
 from retainer.console.words import listed
 from retainer.documents.wording import unit_text
 from retainer.errors import Refusal
+from retainer.identity import accounts
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
+from retainer.shared.numbering import preview_number
 from retainer.store.constraints import MOVE
 from retainer.store.tx import Tx
+from retainer.values.reading import create_only
 from retainer.values.records import Record
 
 
@@ -38,8 +43,9 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     """
     is_new = "record" not in context.path_parameters
     kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
-    section, sheet_of = section_of(kind), partial(Sheet, kind)
-    previewed: dict[str, Any] = {"has_preview": True, "steps": lambda *_: [Step(PREVIEW, "Preview")]}
+    section, sheet_of = section_of(kind), partial(record_sheet, kind)
+    also = [FormButton(*step)] if is_new and (step := display_of(kind.name).created_as)[0] else []
+    previewed: dict[str, Any] = {"has_preview": True, "steps": lambda *_: [*also, FormButton(PREVIEW, "Preview")]}
     if not is_new:
         return FormPage(
             *(section, "Edit {name}", "Save", partial(save, kind)),
@@ -56,18 +62,34 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
         back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        **(previewed if sheet_of(tx, context).lines else {}),
-        sheet_of=partial(new_sheet, kind),
+        **(previewed if sheet_of(tx, context, None).lines else {}),
+        sheet_of=sheet_of,
         reads_on=True,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )
 
 
-def new_sheet(kind: Kind, tx: Tx, context: PageContext, _: None) -> Sheet:
-    sheet = Sheet(kind, tx, context)
-    if display_of(kind.name).has_receipt:
+def record_sheet(kind: Kind, tx: Tx, context: PageContext, record: Record | None) -> Sheet:
+    """Return the form of a record, or of a new one: the fields that its type declares, without those that are locked.
+
+    Those that only a link sets are shown, and cannot be changed.
+    """
+    display, use = display_of(kind.name), "Create" if record is None else "Update"
+    lock = FREE if record is None else display.lock(record)
+    without = {*lock.fields, *display.preset_only, *(() if record is None else create_only(kind.record))}
+    offered = [field for field in fields_of(kind.record, kind.table, use) if field.name not in kind.left_out]
+    sheet = Sheet(tx, context, [field for field in offered if field.name not in without], record, kind=kind)
+    sent = {*sheet.preset.texts, *sheet.form.texts}
+    sheet.hidden = [field for field in offered if field.name in without and field.name in sent]
+    sheet.lock, sheet.rare_names, sheet.parts = lock, {"external_id", *display.rare}, display.parts
+    if record is None and display.has_receipt:
         sheet.fields.append(RECEIPT)
+    if record is None and kind.name == "clients":
+        upcoming = preview_number(tx, kind.table, accounts.get_account(tx)["client_number_pattern"])
+        sheet.fields = [
+            field._replace(hint=f"Blank: {upcoming}.") if field.name == "number" else field for field in sheet.fields
+        ]
     return sheet
 
 
@@ -81,11 +103,13 @@ def preview(tx: Tx, context: PageContext, record: Record | None, made: Record) -
     page, sheet = context.filled.page, context.filled.sheet
     below = [Block("lines_of", document=made, unit_text=unit_text)]
     shown = {"told": (), "obstacle": "", "steps": page.steps(tx, context, record), "below": below}
-    raise Rehearsed(page.render(tx, context, record, sheet, **shown))
+    raise Rehearsal(page.render(tx, context, record, sheet, **shown))
 
 
 def create(kind: Kind, parents: list[int], tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    record = create_record(tx, kind, ({kind.owner: "me"} if kind.owner else {}) | body, *parents)
+    step = context.form.text("step")
+    status = {"status": step} if step and step == display_of(kind.name).created_as[0] else {}
+    record = create_record(tx, kind, ({kind.owner: "me"} if kind.owner else {}) | body | status, *parents)
     preview(tx, context, None, record)
     save_upload(tx, context, kind, record)
     return context.redirect(kind.path_of(record), f"{title_of(tx, kind.table, record)} created.")

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
-from retainer.console.catalogue import plain
-from retainer.console.names import Choice, Only, limits_of, load_names, name_columns, read_choice
+from retainer.console.names import Offer, Only, limits_of, load_names, name_columns, read_choice
 from retainer.console.page_context import PageContext
 from retainer.errors import InvalidValue
 from retainer.schema.crm import clients
@@ -23,6 +22,7 @@ from retainer.store.constraints import singular
 from retainer.store.engines.sql import listed
 from retainer.store.tx import Tx
 from retainer.values.collation import base_letters, sort_key
+from retainer.web.direction import plain
 
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
 """A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
@@ -37,7 +37,7 @@ CURRENCIES = {
 """Whose currency the amounts of a new record have."""
 
 
-class Wanted(NamedTuple):
+class WantedRecord(NamedTuple):
     """A record of a table that a text names. With an `owner`, it is one whose field names the user."""
 
     table: Table
@@ -46,12 +46,12 @@ class Wanted(NamedTuple):
     text: str
 
 
-class References:
+class ReferenceLookup:
     """The records that texts name. Each text is looked up once."""
 
-    def __init__(self, tx: Tx, context: PageContext, wanted: Iterable[Wanted]) -> None:
+    def __init__(self, tx: Tx, context: PageContext, wanted: Iterable[WantedRecord]) -> None:
         self.context = context
-        self.found = dict[Wanted, list[Choice]]()
+        self.found = dict[WantedRecord, list[Offer]]()
         self.own = dict[tuple[Table, str], set[int]]()
         """The ids that the form may use only because they are of the user's own records, by table and owner."""
         by_name, by_id = (defaultdict[tuple[Any, ...], set[str]](set) for _ in range(2))
@@ -66,7 +66,7 @@ class References:
         for (table, only, owner), texts in by_name.items():
             self.found |= _search(tx, table, only, owner, texts)
 
-    def id_of(self, wanted: Wanted) -> int:
+    def id_of(self, wanted: WantedRecord) -> int:
         """Return the id of the record that a text names. Raises InvalidValue, also for what the role does not see."""
         table, _, owner, text = wanted
         if len(text) > MAX_LENGTH:
@@ -110,15 +110,15 @@ def currency_of(tx: Tx, texts: dict[str, str]) -> str:
     return next(filter(None, found), tx.actor.currency)
 
 
-def _search(tx: Tx, table: Table, only: Only, owner: str, texts: Iterable[str]) -> dict[Wanted, list[Choice]]:
+def _search(tx: Tx, table: Table, only: Only, owner: str, texts: Iterable[str]) -> dict[WantedRecord, list[Offer]]:
     by_search = defaultdict[str, list[str]](list)
     for text in texts:
         by_search[searched(text)].append(text)
-    found = dict[Wanted, list[Choice]]((Wanted(table, only, owner, text), []) for text in texts)
+    found = dict[WantedRecord, list[Offer]]((WantedRecord(table, only, owner, text), []) for text in texts)
     rows = tx.all(_matches(table, owner, only), texts=json.dumps([*by_search]), me=tx.actor.user_id)
     for typed, *row in rows:
         for text in by_search[typed]:
-            found[Wanted(table, only, owner, text)].append(read_choice(table, row))
+            found[WantedRecord(table, only, owner, text)].append(read_choice(table, row))
     for matches in found.values():
         matches.sort(key=lambda match: (sort_key(match.text), int(match.id)))
     return found
@@ -126,7 +126,7 @@ def _search(tx: Tx, table: Table, only: Only, owner: str, texts: Iterable[str]) 
 
 @cache
 def _matches(table: Table, owner: str, only: Only) -> Select[Any]:
-    """Select the records that contain one of `texts`, with the text: of each text, those with the least beside it."""
+    """Select the records that contain one of `texts`, with the text: of each text, those with the least other text."""
     texts = listed("texts").subquery()
     (typed,) = texts.c
     order = (func.length(table.c.search), table.c.id.desc())

@@ -1,107 +1,41 @@
-"""The sheet of a record: the fields of its form with their texts and choices, and the body that the form describes.
+"""The sheet of a form: its fields with their texts, and the body that they describe.
 
 Only what was changed is sent: a field whose text is as it was stored, or blank in a new record, is left out. So fields
 that follow from others keep following, and what is locked stays as it is.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any, Self
 
-from sqlalchemy import Table
-
+from retainer.console.catalogue import Kind
 from retainer.console.controls import rows
 from retainer.console.controls.control import Field
-from retainer.console.controls.plain import LongText
-from retainer.console.controls.records import Reference, reference_of
-from retainer.console.controls.rows import Row, Rows
-from retainer.console.displays import display_of
+from retainer.console.controls.rows import Rows
 from retainer.console.editing.calls import digest_of
-from retainer.console.editing.fields import fields_of
-from retainer.console.editing.inputs import Inputs
-from retainer.console.editing.references import CURRENCIES, References, Wanted, currency_of, number_in
-from retainer.console.forms import Form
-from retainer.console.kinds.display import FREE
-from retainer.console.labels import field_label, in_words
-from retainer.console.names import Choice, Only
+from retainer.console.editing.form_layout import FormLayout
 from retainer.console.page_context import PageContext
 from retainer.errors import STATUS, Unreadable
 from retainer.identity.audit import Fields
 from retainer.store.tx import Tx
-from retainer.values.exact import DIGITS
-from retainer.values.reading import REQUIRED, create_only
+from retainer.values.reading import REQUIRED
+from retainer.web.forms import Form
 
 
-class Sheet(Inputs):
+class Sheet(FormLayout):
     def __init__(
         self,
-        kind: Any,
         tx: Tx,
         context: PageContext,
+        fields: Sequence[Field],
         record: Any = None,
-        chosen: Sequence[Field] | None = None,
+        *,
+        kind: Kind | None = None,
         preset: Form | None = None,
     ) -> None:
-        """Begin the form. One of `chosen` fields has no lock, and may be about no kind of records."""
-        super().__init__(tx, context, context.form)
-        self.kind, self.record, self.is_chosen = kind, record, chosen is not None
-        self.about = record
-        """The record whose currency amounts have; that of an action, too, whose form shows none of its fields."""
+        """Begin the form; `preset` are the texts of one about no record, by default those of a link."""
+        super().__init__(tx, context, kind, record)
+        self.fields = [*fields]
         self.preset = preset or (context.query if record is None else Form())
-        self.display = display_of(kind.name if kind else "")
-        self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
-        without = {*self.lock.fields, *(self.display.preset_only if chosen is None else ())}
-        use = "Create" if record is None else "Update"
-        without |= create_only(kind.record) if use == "Update" and chosen is None else set()
-        offered = fields_of(kind.record, kind.table, use) if chosen is None else tuple(chosen)
-        offered = tuple(field for field in offered if kind is None or field.name not in kind.left_out)
-        self.fields = [field for field in offered if field.name not in without]
-        sent = {*self.preset.texts, *self.form.texts}
-        self.hidden = [field for field in offered if field.name in without and field.name in sent]
-        """The fields that a link has set, and that are only shown."""
-
-    @cached_property
-    def currency(self) -> str:
-        """The currency of the amounts: as chosen, or that of the record, its project or client, or the account."""
-        chosen = self.form.text("currency").strip() or getattr(self.about, "currency", "")
-        return chosen if chosen in DIGITS else currency_of(self.tx, {name: self.form.text(name) for name in CURRENCIES})
-
-    @property
-    def shown_currency(self) -> str:
-        own = self.context.person.currency if self.kind is None else ""
-        return getattr(self.about, "currency", own)
-
-    @cached_property
-    def references(self) -> References:
-        """The records that the form names; they are found when the first of them is read."""
-        named = [(field.control, text.strip()) for field, text in self.shown()]
-        wanted = [
-            self._wanted(each.table, each.only, text) for each, text in named if isinstance(each, Reference) and text
-        ]
-        return References(self.tx, self.context, wanted)
-
-    @property
-    def first(self) -> list[Field]:
-        return [field for field in self.fields if field not in (*self.after_lines, *self.rare, self.lines)]
-
-    @property
-    def after_lines(self) -> list[Field]:
-        return [f for f in self.fields if self.lines and isinstance(f.control, LongText) and f not in self.rare]
-
-    @property
-    def rare(self) -> list[Field]:
-        rare = () if self.is_chosen else ("external_id", *self.display.rare)
-        return [field for field in self.fields if field.name in rare]
-
-    @property
-    def is_opened(self) -> bool:
-        names = [field.name for field in self.rare]
-        return len(names) == len(self.fields) or any(name in self.form.errors or name in self.preset for name in names)
-
-    @property
-    def lines(self) -> Field | None:
-        return next((field for field in self.fields if isinstance(field.control, Rows)), None)
 
     @property
     def state(self) -> str:
@@ -117,12 +51,6 @@ class Sheet(Inputs):
         """Return a digest of the form as it would be sent: a final action is confirmed as it was previewed."""
         return digest_of(self.texts(field) for field in self.fields)
 
-    def label(self, field: Field) -> str:
-        return field.control.label(field.label, self)
-
-    def stored(self, field: Field) -> list[str]:
-        return field.control.texts(getattr(self.record, field.name, None), self)
-
     def initial(self, field: Field) -> list[str]:
         """Return the texts of a field before it is edited: as a link or the default sets it, or as stored.
 
@@ -134,83 +62,18 @@ class Sheet(Inputs):
         is_default = is_default and (self.record is None or field.control.is_several)
         return field.control.texts(field.default, self) if is_default else self.stored(field)
 
-    def grouped_by(self, headings: Mapping[str, str]) -> dict[str, list[Field]]:
-        """Return the fields by their headings, which are declared by the first field below each."""
-        groups, heading = dict[str, list[Field]](), ""
-        for field in self.first:
-            heading = headings.get(field.name, heading)
-            groups.setdefault(heading, []).append(field)
-        return groups
-
-    def rows(self) -> list[Row]:
-        field = self.lines
-        return field.control.shown(self, field.name) if field and isinstance(field.control, Rows) else []
-
     def load(self) -> Self:
         """Read what the inputs show; of a stale form, also what is stored now where something else was typed."""
-        if self.is_loaded:
-            return self
-        if self.form.status == STATUS["precondition_failed"]:
+        if not self.is_loaded and self.form.status == STATUS["precondition_failed"]:
             changed = [field for field in self.fields if self._is_changed(field)]
-            self.stored_now = {field.name: self._stored_text(field) or "nothing" for field in changed}
+            self.stored_now = {field.name: self.stored_text(field) or "nothing" for field in changed}
         return super().load()
-
-    def shown(self) -> Iterable[tuple[Field, str]]:
-        columns = self.lines.control.columns if self.lines and isinstance(self.lines.control, Rows) else ()
-        cells = [(column, row.texts[column.name]) for row in self.rows() for column in columns]
-        return [*super().shown(), *((field, self.text(field)) for field in self.hidden), *cells]
-
-    def owner_of(self, table: Table, text: str) -> str:
-        """Return no owner for what the form's record refers to: a form shows the names of what its record refers to."""
-        named = [(field, reference_of(field)) for field in self.fields] if self.record is not None else ()
-        is_stored = any(each and each.table is table and self.stored(field) == [text] for field, each in named)
-        return "" if is_stored else super().owner_of(table, text)
-
-    def find(self, table: Table, only: Only, text: str) -> int:
-        return self.references.id_of(self._wanted(table, only, text))
-
-    def _wanted(self, table: Table, only: Only, text: str) -> Wanted:
-        return Wanted(table, only, self.owner_of(table, number_in(text)), text)
-
-    def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
-        """Return what can be chosen; if the client of the record is fixed, only what is its own or nobody's."""
-        found, own = super()._load_choices(table, only), getattr(self.record, "client_id", None)
-        if found and own and all(field.name != "client_id" for field in self.fields):
-            return [choice for choice in found if choice.client_id in {None, own}]
-        return found
-
-    def _stored_text(self, field: Field) -> str:
-        """Return what is stored as people read it."""
-        values, reference = self.stored(field), reference_of(field)
-        named = self._named(reference.table, ",".join(values)) if reference else dict(field.control.options)
-        return ", ".join(named.get(each, each) for each in values)
-
-    def errors(self) -> list[tuple[str, str, str]]:
-        """Return the errors of the form in words: of each its control, if it is on the page, its label and sentence."""
-        found = []
-        known = {field.name: field for field in (*self.fields, *self.hidden)}
-        for path, sentences in self.form.errors.items():
-            name, _, rest = path.partition(".")
-            place, _, column = rest.partition(".")
-            label = known[name].label if name in known else field_label(name)
-            is_row = self.lines is not None and name == self.lines.name
-            if is_row and re.fullmatch(r"[0-9]{1,4}", place):
-                label = f"Line {int(place) + 1}" + (f", {field_label(column).lower()}" if column else "")
-            control = path if is_row and column else name
-            found.append((control if name in known else "", label, sentences[0]))
-        return found
-
-    def word_errors(self) -> None:
-        """Write the labels of the page into the errors of the form."""
-        names = self.kind.record.__struct_encode_fields__ if self.kind else {field.name for field in self.fields}
-        for path, sentences in self.form.errors.items():
-            self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
 
     def read(self) -> Fields:
         """Return the body that the form describes.
 
-        What cannot be read, and a blank one of the `chosen` fields that are required, is `Unreadable` in it. Raises
-        `validation_failed` for too many lines.
+        What cannot be read, and a required field that is blank, is `Unreadable` in it. Raises `validation_failed` for
+        too many lines.
         """
         if self.lines and isinstance(self.lines.control, Rows):
             self.lines.control.check_number(self, self.lines.name)
@@ -219,7 +82,7 @@ class Sheet(Inputs):
             if isinstance(field.control, Rows):
                 lines = field.control.read_lines(self, field.name)
                 body |= {} if lines is None else {field.name: lines}
-            elif self.is_chosen and field.is_required and not self._has_text(field):
+            elif field.is_required and not self._has_text(field):
                 body[field.name] = Unreadable(REQUIRED)
             elif self._is_changed(field):
                 body[field.name] = rows.read(field, self.form.texts_of(field.name), self)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
-from retainer.console.controls.plain import File
+from retainer.console.controls.plain import FileInput
 from retainer.console.editing.calls import errors_at, target_of
 from retainer.console.page_context import PageContext
 from retainer.errors import invalid
@@ -16,12 +16,14 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import Text191
 from retainer.values.reading import reader
 
-UPLOAD = Field("file", "File", File(), "At most 25 MB. PDFs and photos open in the browser, other files are saved.")
-RECEIPT = Field("file", "Receipt", File(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 25 MB.")
+UPLOAD = Field(
+    "file", "File", FileInput(), "At most 25 MB. PDFs and photos open in the browser, other files are saved."
+)
+RECEIPT = Field("file", "Receipt", FileInput(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 25 MB.")
 read_name = reader(Text191)
 
 
-class Upload(NamedTuple):
+class UploadedFile(NamedTuple):
     name: str
     content: Content
 
@@ -34,18 +36,19 @@ def read_upload(context: PageContext) -> None:
 
 
 def read_optional(context: PageContext) -> None:
-    """Read the file of a form, if it has one. Raises `validation_failed` for a name that cannot be stored."""
+    """Read the file of a form, if it has one. Raises `validation_failed` for one that cannot be stored."""
     sent = context.form.files.get("file")
-    content = examine(sent.stream) if sent else None
+    with errors_at("file"):
+        content = examine(sent.stream) if sent else None
     if sent and content and content.size:
         name = read_name(sent.name, "file", context.form.errors)
         context.form.errors.raise_errors()
-        context.upload = Upload(str(name), content)
+        context.upload = UploadedFile(str(name), content)
 
 
 def save_upload(tx: Tx, context: PageContext, kind: Kind, record: Any) -> None:
     """Store the file of the form, if it has one, and note it in the audit log. Raises its errors."""
-    upload: Upload | None = context.upload
+    upload: UploadedFile | None = context.upload
     if upload is not None:
         with errors_at("file"):
             add_file(tx, resource_of(kind.table), record.id, *upload)

@@ -35,7 +35,7 @@ TITLES = {
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
     *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days"),
-    *("early_payment_discount_percent", "early_payment_discount_days", "language"),
+    *("early_payment_discount_percent", "early_payment_discount_days", "language", "reminders"),
 )
 CONTACT = ("email", "phone", "website", "number", "currency", "tag_ids", "external_id")
 OUTSTANDING = (
@@ -140,8 +140,15 @@ DISPLAY = Display(
     facts=facts,
     blocks=blocks,
     is_offered=True,
+    parts={
+        "Address": ("address_line1", "address_line2", "postal_code", "city", "country"),
+        "Billing": (
+            *("invoice_email", "vat_number", "currency", "language", "hourly_rate", "tax_rate", "payment_terms_days"),
+        ),
+        "Internal": ("notes", "tag_ids"),
+    },
     rare=(
-        *("address_line2", "region", "registration_number", "payment_terms_days"),
-        *("early_payment_discount_percent", "early_payment_discount_days"),
+        *("region", "registration_number", "early_payment_discount_percent", "early_payment_discount_days"),
+        "reminders",
     ),
 )

@@ -1,6 +1,6 @@
 """What a kind of record shows, declared once: its list, and the facts and blocks of its page."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from retainer.values.records import Record
 R = TypeVar("R", bound=Record)
 
 
-class Watched:
+class ReadTracker:
     """A record that remembers which of its fields were read."""
 
     def __init__(self, record: Record, seen: set[str]) -> None:
@@ -46,7 +46,7 @@ class RecordPage(Values, Generic[R]):
         self.seen: set[str] = set()
         self.memo: dict[str, Any] = {}
         """What facts have read that blocks need, too."""
-        self.record = cast("R", Watched(record, self.seen))
+        self.record = cast("R", ReadTracker(record, self.seen))
 
     @cached_property
     def document(self) -> Document:
@@ -76,7 +76,7 @@ class RecordPage(Values, Generic[R]):
 AnyPage = RecordPage[Any]
 
 
-class Lock(NamedTuple):
+class FieldLock(NamedTuple):
     """The fields that cannot change, whether the record cannot be deleted, and the reason; empty without a lock."""
 
     fields: Collection[str] = ()
@@ -84,7 +84,7 @@ class Lock(NamedTuple):
     reason: str = ""
 
 
-FREE = Lock()
+FREE = FieldLock()
 
 
 class Display(NamedTuple):
@@ -94,6 +94,8 @@ class Display(NamedTuple):
     """The columns of its list, and of its records on the pages of others. The first one leads to the record."""
     filters: tuple[str, ...] = ()
     """The filters that are always visible; all others are under "More filters"."""
+    sort: str = ""
+    """The order of its list, if it is not that of the API; and of what a search finds."""
     views: tuple[tuple[str, str], ...] = ()
     """Titles and queries of the tabs above the list; the list begins with the first of them."""
     sums: tuple[Sum, ...] = ()
@@ -104,10 +106,14 @@ class Display(NamedTuple):
     """The labels and paths of other pages at the head of its list, which may be limited to one client."""
     forms: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     """The forms on its page: the path of an action, a title, and the fields that stand elsewhere on the page."""
-    lock: Callable[[Any], Lock] = lambda _: FREE
+    created_as: tuple[str, str] = ("", "")
+    """Another status that its form can give a new record, and the label of the button that does."""
+    lock: Callable[[Any], FieldLock] = lambda _: FREE
     """What the API no longer changes of a record, and what to do instead."""
+    parts: Mapping[str, tuple[str, ...]] = {}
+    """The fields of its form that stand together below a heading, in their order, after those without one."""
     rare: tuple[str, ...] = ()
-    """The fields that its form shows under "More fields", beside the external id."""
+    """The fields that its form shows under "More fields", in addition to the external id."""
     preset_only: tuple[str, ...] = ()
     """The fields that an action sets, or that a site itself reports; a link can preset them."""
     has_receipt: bool = False

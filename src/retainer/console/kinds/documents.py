@@ -7,14 +7,14 @@ from sqlalchemy import literal
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.facts import load_preceding
+from retainer.billing.files import load_stored
 from retainer.billing.invoices.draft import LOCKED_FIELDS
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.payment_types import discounts_of
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
 from retainer.console import words
-from retainer.console.catalogue import isolated
-from retainer.console.kinds.display import FREE, AnyPage, Display, Lock, RecordPage
+from retainer.console.kinds.display import FREE, AnyPage, Display, FieldLock, RecordPage
 from retainer.console.labels import in_words
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, money
 from retainer.documents.einvoice import missing_facts
@@ -23,9 +23,10 @@ from retainer.documents.warnings import warnings_of
 from retainer.documents.wording import country_name, unit_text
 from retainer.rollups.list_sums import Sum
 from retainer.schema import metadata
-from retainer.schema.billing import OPEN_INVOICES, is_issued
+from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, is_issued
 from retainer.schema.columns import in_literals
 from retainer.values.reading import writable_fields
+from retainer.web.direction import isolated
 
 Printable = Invoice | Quote | CreditNote
 Sums = Sequence[tuple[str, Decimal]]
@@ -48,7 +49,8 @@ def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
         Fact("From", Value("text", document.issuer.name), note=address(document.issuer)),
         Fact("To", page.value("client_id")._replace(text=document.customer.name), note=address(document.customer)),
     ]
-    is_issued = isinstance(page.own, Invoice | CreditNote) and not document.is_draft
+    is_imported = bool(getattr(page.own, "is_imported", False))
+    is_issued = isinstance(page.own, Invoice | CreditNote) and not document.is_draft and not is_imported
     lacking = missing_facts(document) if is_issued else []
     issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
     named: Named = {
@@ -57,7 +59,7 @@ def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
         **own_facts,
         "Order number": document.purchase_order,
         "Subject": document.subject,
-        "No e-invoice": in_words(" ".join(each.message for each in lacking), ()),
+        "No e-invoice": " ".join(in_words(each.message, ()) for each in lacking),
     }
     shown = {label: Value("text", each) if isinstance(each, str) else each for label, each in named.items() if each}
     facts = [Fact(label, value) for label, value in shown.items() if value != NOTHING]
@@ -138,16 +140,24 @@ def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
 
 def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     invoice, document = page.record, page.document
-    page.seen |= {"subject", "purchase_order", "credit_notes", "payments", "service_from", "service_to"}
+    page.seen |= {"subject", "purchase_order", "credit_notes", "payments", "service_from", "service_to", "is_imported"}
     page.seen |= {"document_version"} if invoice.document_version == 1 else set()
     service = [each for each in (document.service_from, document.service_to) if each]
     own_facts = {
+        "Imported from": program_of(page) if invoice.is_imported else None,
         "Due": document.due_date and words.short_day(document.due_date),
         "Service date": words.days(service[0], service[-1]) if service else None,
         "Contact": page.value("contact_id"),
     }
     yield document_block(page, own_facts, payments_of(invoice))
     yield from texts(notes=invoice.notes, terms=invoice.terms)
+
+
+def program_of(page: RecordPage[Invoice] | RecordPage[CreditNote]) -> str:
+    """Return the program that has issued a document, and that it has the PDF if that did not come with the import."""
+    table = invoices if isinstance(page.own, Invoice) else credit_notes
+    program = str(page.tx.field(table.c.imported_from, page.own.id))
+    return program if load_stored(page.tx, page.own) else f"{program}, which has its PDF"
 
 
 def payments_of(invoice: Invoice) -> Sums:
@@ -159,7 +169,7 @@ def payments_of(invoice: Invoice) -> Sums:
     return [*(each for each in less if each[1]), *due, *refund]
 
 
-ISSUED = Lock(
+ISSUED = FieldLock(
     LOCKED_FIELDS,
     stays=True,
     reason="This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it.",
@@ -172,12 +182,13 @@ INVOICES = Display(
         *(Column("balance_due", load=balances), "status"),
     ),
     filters=("client_id", "status", "issue_date_from", "issue_date_to"),
+    sort="-issue_date",
     views=(
-        ("All", ""),
+        ("All", "sort=-issue_date"),
         ("Open", "status=open&sort=due_date"),
         ("Overdue", "status=overdue&sort=due_date"),
         ("Draft", "status=draft"),
-        ("Paid", "status=paid"),
+        ("Paid", "status=paid&sort=-issue_date"),
     ),
     sums=(
         Sum("total", is_issued, "Issued"),
@@ -186,8 +197,9 @@ INVOICES = Display(
     links=(RECORD_PAYMENTS,),
     facts=facts_of_invoice,
     blocks=blocks_of_invoice,
+    forms=(("issue", "Issue this invoice", ()), ("payment", "Record payment", ())),
     lock=lambda invoice: {"draft": FREE, "void": VOID}.get(invoice.status, ISSUED),
-    rare=("tax_exemption_reason",),
+    rare=("tax_exemption_reason", "reminders"),
     preset_only=("status", "quote_id"),
 )
 
@@ -199,45 +211,54 @@ def blocks_of_quote(page: RecordPage[Quote]) -> Iterator[AnyBlock]:
     yield from texts(notes=page.record.notes, terms=page.record.terms)
 
 
-def lock_of_quote(quote: Quote) -> Lock:
+def lock_of_quote(quote: Quote) -> FieldLock:
     if quotes.is_in_use(quote):
         reason = "This quote has become a project or an invoice, so it is fixed."
-        return Lock(writable_fields(Quote).keys() - {"external_id"}, stays=True, reason=reason)
-    reason = "The lines and the client of a quote change only in a draft: set its status to Draft first."
+        return FieldLock(writable_fields(Quote).keys() - {"external_id"}, stays=True, reason=reason)
+    reason = "The lines and the client of a quote change only in a draft: set it back to draft first."
     return (
-        FREE if quote.status == "draft" else Lock(quotes.LOCKED_FIELDS, stays=quote.status == "accepted", reason=reason)
+        FREE
+        if quote.status == "draft"
+        else FieldLock(quotes.LOCKED_FIELDS, stays=quote.status == "accepted", reason=reason)
     )
 
 
 QUOTES = Display(
     columns=(Column("number", "title"), "client_id", "issue_date", "valid_until", "total", "status"),
     filters=("client_id", "status", "issue_date_from", "issue_date_to"),
+    sort="-issue_date",
     views=(
-        ("All", ""),
+        ("All", "sort=-issue_date"),
         ("Draft", "status=draft"),
         ("Sent", "status=sent&sort=valid_until"),
-        ("Accepted", "status=accepted"),
-        ("Expired", "status=expired"),
+        ("Accepted", "status=accepted&sort=-issue_date"),
+        ("Expired", "status=expired&sort=-valid_until"),
     ),
     sums=(Sum("total", lambda table: effective_status(table) == literal("sent"), "Open"),),
     facts=("client_id", "total", "issue_date", "valid_until"),
     blocks=blocks_of_quote,
+    forms=(("invoice", "Bill this quote", ()),),
+    created_as=("sent", "Create and mark as sent"),
     lock=lock_of_quote,
     rare=("tax_exemption_reason",),
-    preset_only=("accepted_by", "decline_reason", "accepted_line_ids"),
+    preset_only=("status", "accepted_by", "decline_reason", "accepted_line_ids"),
 )
 
 
 def blocks_of_credit_note(page: RecordPage[CreditNote]) -> Iterator[AnyBlock]:
     note = page.record
     applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
-    yield document_block(page, {"Invoice": page.value("invoice_id")}, [each for each in applied if each[1]])
+    page.seen |= {"is_imported"}
+    program = program_of(page) if note.is_imported else None
+    own_facts = {"Imported from": program, "Invoice": page.value("invoice_id")}
+    yield document_block(page, own_facts, [each for each in applied if each[1]])
     yield from texts(explanation=note.description)
 
 
 CREDIT_NOTES = Display(
     columns=(Column("number", "description"), "client_id", "invoice_id", "issue_date", "reason", "total"),
     filters=("client_id", "reason", "issue_date_from", "issue_date_to"),
+    sort="-issue_date",
     sums=(Sum("total"),),
     facts=("client_id", "invoice_id", "total", "issue_date", "reason"),
     blocks=blocks_of_credit_note,

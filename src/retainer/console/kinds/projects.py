@@ -47,7 +47,16 @@ FEES_LEFT_OUT = {
     "open_fee": "{amount} of fixed fees whose projects are not completed",
 }
 TERMS = (
-    *("billing_type", "hourly_rate", "fixed_fee", "retainer_amount", "start_date", "due_date", "manager_id"),
+    *(
+        "billing_type",
+        "hourly_rate",
+        "fixed_fee",
+        "retainer_amount",
+        "auto_invoice",
+        "start_date",
+        "due_date",
+        "manager_id",
+    ),
     *("currency", "expense_amount", "quote_id"),
 )
 
@@ -165,6 +174,13 @@ DISPLAY = Display(
         "manager_id",
     ),
     filters=("client_id", "status", "over_budget"),
+    views=(
+        ("All", ""),
+        ("Active", "status=active"),
+        ("Overdue", "overdue=true&sort=due_date"),
+        ("Over budget", "over_budget=true"),
+        ("Templates", "is_template=true"),
+    ),
     facts=facts,
     blocks=blocks,
     is_offered=True,

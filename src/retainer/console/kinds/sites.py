@@ -18,7 +18,7 @@ from retainer.sites.sites import Site
 from retainer.sites.uptime import list_incidents, share
 from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
-from retainer.values.exact import day_after, instant_after
+from retainer.values.exact import day_after, day_start, instant_after
 
 DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
@@ -60,7 +60,7 @@ def checks_by_day(days: int) -> Select[int, int, int, int, int, int]:
 def load_days(tx: Tx, site_ids: list[int], days: int) -> dict[int, dict[str, Checks]]:
     """Return the checks of sites on the last days in the account's time zone, the oldest first."""
     names = [day_after(tx.today, -ago) for ago in range(days - 1, -1, -1)]
-    begun = {f"begun_{place}": words.day_start(day, tx.actor.timezone)[:13] for place, day in enumerate(names)}
+    begun = {f"begun_{place}": day_start(day, tx.actor.timezone)[:13] for place, day in enumerate(names)}
     found = {site_id: dict.fromkeys(names, Checks()) for site_id in site_ids}
     for site_id, place, *sums in tx.all(checks_by_day(days), ids=json.dumps(site_ids), **begun):
         found[site_id][names[place]] = Checks(*sums)
@@ -91,7 +91,7 @@ def bar(day: str, checks: Checks) -> tuple[str, Decimal | None, int]:
 
 
 def is_untold(site: Site) -> bool:
-    """Return whether no check has told yet how a site is: only a first one has failed, and the next one decides."""
+    """Return whether the state of a site is not known yet: only a first check has failed, and the next one decides."""
     return site.status == "unknown" and site.uptime_percent_30d == 0
 
 

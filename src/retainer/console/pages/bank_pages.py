@@ -1,12 +1,11 @@
-"""The page of a bank account for a currency, beside the default one of the settings."""
+"""The page of a bank account for a currency, in addition to the default one of the settings."""
 
 from typing import Any
 
 from retainer.console.editing.calls import new_of
 from retainer.console.editing.fields import fields_of
-from retainer.console.editing.form_pages import FormPage, Section, Step
+from retainer.console.editing.form_pages import FormButton, FormPage, Section
 from retainer.console.editing.sheet import Sheet
-from retainer.console.forms import Form
 from retainer.console.page_context import PageContext, Reply
 from retainer.identity import bank_accounts
 from retainer.identity.audit import Fields
@@ -14,6 +13,7 @@ from retainer.identity.bank_accounts import BankAccount
 from retainer.schema.identity import accounts
 from retainer.store.tx import Tx
 from retainer.values.common import grouped
+from retainer.web.forms import Form
 
 TOLD = "Quotes, invoices and credit notes in this currency print this account. Issued ones keep what they said."
 
@@ -37,7 +37,7 @@ def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
     account = find(tx, context)
     stored = {name: getattr(account, name) or "" for name in BankAccount.__struct_fields__} if account else {}
     stored |= {"iban": grouped(stored["iban"])} if stored else {}
-    return Sheet(None, tx, context, None, fields_of(BankAccount, accounts), Form([*stored.items()]))
+    return Sheet(tx, context, fields_of(BankAccount, accounts), preset=Form([*stored.items()]))
 
 
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
@@ -50,8 +50,8 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     return context.redirect("/settings", f"Bank account saved. New documents in {account.currency} print it.")
 
 
-def steps(tx: Tx, context: PageContext, _: Any) -> list[Step]:
-    return [Step("remove", "Remove the account", is_danger=True)] if find(tx, context) else []
+def steps(tx: Tx, context: PageContext, _: Any) -> list[FormButton]:
+    return [FormButton("remove", "Remove the account", is_danger=True)] if find(tx, context) else []
 
 
 BANK_ACCOUNT = FormPage(

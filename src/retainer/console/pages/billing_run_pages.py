@@ -1,37 +1,41 @@
 """The billing run: what is to bill of all clients, drafts for those that are chosen, and issuing them together."""
 
-import io
-import zipfile
 from collections import defaultdict
 from datetime import date, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import select
 
+from retainer.batches import archives, bulk, runs
 from retainer.billing import facts
 from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice
+from retainer.billing.invoices.unbilled import everything_until
 from retainer.billing.unbilled_work import WorkToBill, load_work
 from retainer.console.editing.calls import change_record, create_record, worded
 from retainer.console.kinds.projects import left_out_text
 from retainer.console.names import load_names
-from retainer.console.page_context import File, PageContext, Reply
+from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.words import count
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal, invalid, not_found
 from retainer.identity import accounts
 from retainer.kernel import representations
-from retainer.kernel.representations import Prepared, RunApart
+from retainer.kernel.representations import PreparedFile, RunApart
+from retainer.mail.queue import require_mail
 from retainer.schema.billing import invoices
 from retainer.schema.crm import clients
+from retainer.store.details import load_records
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, read_day
 
 PATH = "/billing-run"
 MAX_INVOICES = 50
-"""Invoices that one form creates or issues, in one transaction, and that one archive has."""
-EVERYTHING = ("time", "expenses", "milestones", "fees", "fixed_fees")
-WITH_DAYS = ("time", "expenses", "fees")
+"""Invoices that one form creates or issues, in one transaction, and that one response has; a job does more."""
+MAX_OF_JOB = 500
+"""Invoices that a job creates or issues, and that the page shows."""
+DOWNLOAD, SEND, ARCHIVE = "download", "send", "archive"
+"""The steps of the buttons that issue drafts and then download their PDFs, or send them, and that make PDFs alone."""
 CHANGED = "Some of this work has been billed meanwhile. Check the list, and choose again."
 DRAFTS = (
     select(invoices.c.client_id, invoices.c.currency, invoices.c.id)
@@ -42,7 +46,7 @@ DRAFTS = (
 ARCHIVED = select(clients.c.id).where(clients.c.status == "archived")
 
 
-class Choice(NamedTuple):
+class RunRow(NamedTuple):
     """A row of the run: a client in a currency."""
 
     client_id: int
@@ -56,7 +60,7 @@ class Choice(NamedTuple):
 class Run(NamedTuple):
     """What a form of the run asks for."""
 
-    choices: list[Choice]
+    choices: list[RunRow]
     last: str
     adds_to_drafts: bool
 
@@ -87,7 +91,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     month = date.fromisoformat(tx.today).replace(day=1)
     archived = {client_id for (client_id,) in tx.all(ARCHIVED)}
     rows = [
-        (Choice(row.client_id, row.currency), row, [*map(left_out_text, row.left_out)], row.client_id in archived)
+        (RunRow(row.client_id, row.currency), row, [*map(left_out_text, row.left_out)], row.client_id in archived)
         for row in load_rows(tx, last)
     ]
     return context.render(
@@ -97,7 +101,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         drafts=load_drafts(tx),
         last=last,
         month_end=str(month - timedelta(days=1)),
-        most=MAX_INVOICES,
+        most=MAX_OF_JOB,
         is_rounded=bool(accounts.get_account(tx)["time_rounding_minutes"]),
     )
 
@@ -105,12 +109,12 @@ def show(tx: Tx, context: PageContext) -> Reply:
 def read(tx: Tx, context: PageContext) -> None:
     """Read which rows are to be billed. Raises `validation_failed`."""
     last = last_day(tx, context.form.text("to"))
-    choices = [Choice(row.client_id, row.currency) for row in load_rows(tx, last)]
+    choices = [RunRow(row.client_id, row.currency) for row in load_rows(tx, last)]
     names = dict.fromkeys(context.form.texts_of("row"))
     if not names:
         raise invalid({"": ["Choose at least one client."]})
-    if len(names) > MAX_INVOICES:
-        raise invalid({"": [f"Choose at most {MAX_INVOICES} clients at once, and bill the others afterwards."]})
+    if len(names) > MAX_OF_JOB:
+        raise invalid({"": [f"Choose at most {MAX_OF_JOB} clients at once, and bill the others afterwards."]})
     if not names.keys() <= {choice.name for choice in choices}:
         raise Refusal("precondition_failed", CHANGED)
     choices = [choice for choice in choices if choice.name in names]
@@ -118,11 +122,17 @@ def read(tx: Tx, context: PageContext) -> None:
 
 
 def create_drafts(tx: Tx, context: PageContext) -> Reply:
-    """Create a draft for each row that was chosen, or add its work to the client's newest draft: all, or none."""
+    """Create a draft for each row that was chosen, or add its work to the client's newest draft: all, or none.
+
+    A job does it for many rows, and leaves out what is refused.
+    """
     run: Run = context.filled
+    if len(run.choices) > MAX_INVOICES:
+        names = load_names(tx, clients, {choice.client_id for choice in run.choices})
+        found = [runs.BilledClient(each.client_id, each.currency, names[each.client_id]) for each in run.choices]
+        return _follow(context, runs.start(tx, runs.RunOptions(run.last, run.adds_to_drafts, found)))
     kind, drafts = context.catalogue.find("invoices", "creating"), load_drafts(tx) if run.adds_to_drafts else {}
-    work = {name: {"to": run.last} if name in WITH_DAYS else {} for name in EVERYTHING}
-    made = []
+    work, made = everything_until(run.last), []
     for choice in run.choices:
         own = drafts.get(choice, ())
         try:
@@ -133,8 +143,14 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
                 made.append(create_record(tx, kind, body))
         except Refusal as refusal:
             raise _of_client(tx, choice.client_id, refusal) from None
-    notice = f"{count(len(made), 'draft')} ready. Check them, then issue them."
+    them = "it" if len(made) == 1 else "them"
+    notice = f"{count(len(made), 'draft')} ready. Check {them}, then issue {them}."
     return context.redirect(f"{PATH}/invoices?ids={','.join(str(each.id) for each in made)}", notice)
+
+
+def _follow(context: PageContext, job_id: int) -> Reply:
+    """Lead to the page of a job, and from there to what it makes."""
+    return context.redirect(f"/jobs/{job_id}?follow=yes")
 
 
 def _of_client(tx: Tx, client_id: int, refusal: Refusal) -> Refusal:
@@ -149,65 +165,106 @@ def find_invoices(tx: Tx, context: PageContext) -> list[Invoice]:
     """Return the invoices that the query names. Raises `not_found`, and `validation_failed` for too many."""
     texts = context.query.text("ids").split(",")
     ids = dict.fromkeys(int(text) for text in texts if text.isdecimal() and len(text) < len(str(MAX_INTEGER)))
-    if len(ids) > MAX_INVOICES:
-        raise Refusal("validation_failed", f"This page shows at most {MAX_INVOICES} invoices. Open fewer.")
-    return [load_invoice(tx, invoice_id) for invoice_id in ids]
+    if len(ids) > MAX_OF_JOB:
+        raise Refusal("validation_failed", f"This page shows at most {MAX_OF_JOB} invoices. Open fewer.")
+    found = {invoice.id: invoice for invoice in load_records(tx, invoices, Invoice, ids)}
+    if found.keys() != ids.keys():
+        raise not_found("invoice")
+    return [found[invoice_id] for invoice_id in ids]
 
 
 def show_invoices(tx: Tx, context: PageContext) -> Reply:
-    found = find_invoices(tx, context)
-    kind = context.catalogue.find("clients")
-    lines = []
+    found, lines = find_invoices(tx, context), []
+    names = load_names(tx, clients, {invoice.client_id for invoice in found})
     for invoice in found:
         parties = load_known_parties(tx, invoice.client_id, invoice.contact_id, Invoice)
         warnings = [each.message for each in facts.warnings(tx, invoice, parties, invoice.status)]
-        lines.append((invoice, kind.get(tx, invoice.client_id), warnings))
+        lines.append((invoice, names[invoice.client_id], warnings))
     drafts = [invoice for invoice in found if invoice.status == "draft"]
     chosen = context.form.texts_of("invoice") if context.form.texts else [str(each.id) for each in drafts]
     return context.render(
-        "billing_run_invoices", lines=lines, drafts=drafts, issued=len(found) - len(drafts), chosen=chosen
+        "billing_run_invoices",
+        lines=lines,
+        drafts=drafts,
+        issued=len(found) - len(drafts),
+        chosen=chosen,
+        is_one_response=len(found) - len(drafts) <= MAX_INVOICES,
+        sends=bool(tx.store.mail_from),
     )
 
 
 def read_invoices(_: Tx, context: PageContext) -> None:
     ids = {text for text in context.form.texts_of("invoice") if text.isdecimal()}
-    if not ids:
+    if not ids and context.form.text("step") != ARCHIVE:
         raise invalid({"": ["Choose at least one draft."]})
     context.filled = ids
 
 
 def issue(tx: Tx, context: PageContext) -> Reply:
-    """Issue the drafts that were chosen: all, or none."""
-    kind, issued = context.catalogue.find("invoices", "changing"), 0
-    for invoice in find_invoices(tx, context):
-        if f"{invoice.id}" not in context.filled or invoice.status != "draft":
-            continue
+    """Issue the drafts that were chosen: all, or none.
+
+    A job issues many, or sends them by mail, each by itself; or it makes the PDFs of all that are issued.
+    """
+    kind, step = context.catalogue.find("invoices", "changing"), context.form.text("step")
+    if step == ARCHIVE and (issued := find_issued(tx, context)):
+        return _follow(context, archives.start(tx, "invoices", _names_of(tx, issued)))
+    found = [each for each in find_invoices(tx, context) if f"{each.id}" in context.filled and each.status == "draft"]
+    if not found:
+        raise Refusal("precondition_failed", "These drafts have been issued or deleted meanwhile.")
+    if step == SEND or len(found) > MAX_INVOICES:
+        return _follow(context, _start(tx, step, _names_of(tx, found)))
+    for invoice in found:
         try:
-            change_record(tx, kind, invoice, {"status": "sent"})
+            change_record(tx, kind, invoice, {"status": "sent"}, "invoice issued")
         except Refusal as refusal:
             raise _of_client(tx, invoice.client_id, refusal) from None
-        issued += 1
-    path = f"{PATH}/invoices?ids={context.query.text('ids')}"
-    return context.redirect(path, f"{count(issued, 'invoice')} issued. Download the PDFs to send them.")
+    path, said = f"{PATH}/invoices?ids={context.query.text('ids')}", f"{count(len(found), 'invoice')} issued."
+    if step == DOWNLOAD:
+        return context.redirect(f"{path}&download=yes", f"{said} Their PDFs are downloaded now: send them.")
+    return context.redirect(path, said if tx.store.mail_from else f"{said} Download the PDFs to send them.")
 
 
-class Archive(NamedTuple):
+def _start(tx: Tx, step: str, names: dict[int, str]) -> int:
+    """Start the job that issues invoices, given with what people call them; return its id.
+
+    Raises `mail_not_configured`, and `locked` while another job makes PDFs.
+    """
+    if step == DOWNLOAD:
+        return archives.start(tx, "invoices", names, issues=True)
+    if step == SEND:
+        require_mail(tx)
+    value = bulk.SEND if step == SEND else archives.ISSUE
+    change = next(each for each in bulk.changes_of(tx, "invoices") if each.value == value)
+    return bulk.start(tx, "invoices", change, names)
+
+
+def _names_of(tx: Tx, found: list[Invoice]) -> dict[int, str]:
+    """Return what people call invoices: their numbers, if they have them, and their clients."""
+    names = load_names(tx, clients, {invoice.client_id for invoice in found})
+    return {
+        invoice.id: f"{invoice.number}, {names[invoice.client_id]}" if invoice.number else names[invoice.client_id]
+        for invoice in found
+    }
+
+
+class InvoiceBundle(NamedTuple):
     """The PDFs of invoices, drawn one after another, in one file."""
 
-    pdfs: list[Prepared]
+    pdfs: list[PreparedFile]
     name: str
 
     @property
     def tag(self) -> str:
         return ""
 
-    def finish(self, account_id: int, run_apart: RunApart) -> representations.File:
-        content = io.BytesIO()
-        with zipfile.ZipFile(content, "w") as archive:  # without compression: PDFs are compressed
-            for pdf in self.pdfs:
-                file = pdf.finish(account_id, run_apart)
-                archive.writestr(file.name, file.content)
-        return representations.File(content.getvalue(), self.name)
+    def finish(self, account_id: int, run_apart: RunApart) -> representations.RenderedFile:
+        drawn = (pdf.finish(account_id, run_apart) for pdf in self.pdfs)
+        content = b"".join(archives.zip_of((file.name, file.content) for file in drawn))
+        return representations.RenderedFile(content, self.name)
+
+
+def find_issued(tx: Tx, context: PageContext) -> list[Invoice]:
+    return [invoice for invoice in find_invoices(tx, context) if invoice.status != "draft"]
 
 
 def download(tx: Tx, context: PageContext) -> Reply:
@@ -215,7 +272,12 @@ def download(tx: Tx, context: PageContext) -> Reply:
     kind = context.catalogue.find("invoices")
     forms = kind.reading.representations if kind.reading else ()
     pdf = next(form for form in forms if form.suffix == "pdf")
-    issued = [invoice for invoice in find_invoices(tx, context) if invoice.status != "draft"]
+    issued = find_issued(tx, context)
     if not issued:
         return show(tx, context)
-    return File("application/zip", Archive([pdf.prepare(tx, each) for each in issued], f"invoices-{tx.today}.zip"))
+    if len(issued) > MAX_INVOICES:
+        message = f"A page makes at most {MAX_INVOICES} PDFs. Use the button of the billing run."
+        raise Refusal("validation_failed", message)
+    return FileReply(
+        "application/zip", InvoiceBundle([pdf.prepare(tx, each) for each in issued], f"invoices-{tx.today}.zip")
+    )

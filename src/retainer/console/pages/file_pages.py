@@ -11,7 +11,7 @@ from retainer.console.editing.sheet import Sheet
 from retainer.console.editing.uploads import UPLOAD, save_upload
 from retainer.console.kinds.display import AnyPage
 from retainer.console.names import Link, title_of
-from retainer.console.page_context import File, PageContext, Reply
+from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.values import Block, Value, table_of
 from retainer.errors import Refusal
 from retainer.files import files
@@ -26,7 +26,6 @@ from retainer.store.tx import Tx
 
 MAX_SHOWN = 100
 """Files that a page shows, the oldest first."""
-UNITS = ("bytes", "KB", "MB")
 
 
 def has_files(kind: Kind) -> bool:
@@ -43,7 +42,7 @@ def blocks(page: AnyPage) -> Iterator[Block]:
     rows = [
         (
             Value("link", link=Link(file.name, f"{base}/{file.id}")),
-            size_in_words(file.size),
+            words.file_size(file.size),
             Value("since", moment=page.context.moment(file.created_at)),
             Value("link", link=page.names.refer(users, file.user_id)) if file.user_id else "The operator",
             Value("link", link=Link("Delete…", f"{base}/{file.id}/delete")),
@@ -51,16 +50,7 @@ def blocks(page: AnyPage) -> Iterator[Block]:
         for file in found
     ]
     table = table_of("Files", ("File", "Size", "Added", "By", "Delete"), rows)
-    yield Block("files", table=table, sheet=Sheet(None, page.tx, page.context, None, [UPLOAD]))
-
-
-def size_in_words(size: int) -> str:
-    """Return a size like `3 bytes` or `120 KB`, rounded up."""
-    for unit in UNITS:
-        if size < 1000 or unit == UNITS[-1]:
-            return f"{words.number(size)} {unit}"
-        size = -(-size // 1000)
-    raise ValueError(size)
+    yield Block("files", table=table, sheet=Sheet(page.tx, page.context, [UPLOAD]))
 
 
 def kind_of(context: PageContext) -> Kind:
@@ -89,7 +79,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Return the bytes of a file: a PDF or a picture opens in the browser, any other file is saved."""
     tx.snapshot()
     file = file_of(tx, context)
-    return File(file.media_type if file.media_type in SHOWN else BYTES, files.prepare(tx, file))
+    return FileReply(file.media_type if file.media_type in SHOWN else BYTES, files.prepare(tx, file))
 
 
 def choose_addition(_: Tx, context: PageContext) -> FormPage:

@@ -11,7 +11,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
 
 NEW = timedelta(days=30)
-"""How long an account is told what to do."""
+"""How long an account is shown its first steps."""
 
 
 def list_steps(tx: Tx, context: PageContext, account: Fields, *, has_keys: bool) -> Iterator[Link]:
@@ -24,6 +24,10 @@ def list_steps(tx: Tx, context: PageContext, account: Fields, *, has_keys: bool)
     if context.may("settings") and not account["address_line1"]:
         yield Link("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
     if not has_clients:
+        if context.may("settings"):
+            yield Link(
+                "Move in", "/import", "Import clients, projects, time and invoices of another program, or from CSV."
+            )
         yield Link("Create a client", "/records/clients/new", "Projects, time and invoices belong to a client.")
     yield Link("Create an invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
     if context.may("people") and len(users.list_users(tx)) == 1:

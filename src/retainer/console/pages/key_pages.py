@@ -59,7 +59,7 @@ PRESETS = {
 USUAL_DAYS = 90
 """Days after which a new key expires, unless its creator chooses another day."""
 OVERLAPS = {"0": "Immediately", "1": "After an hour", "24": "After a day", "72": "After 3 days", "168": "After a week"}
-API_OFF = "The API is off. Switch it on first, on the page API."
+API_OFF = "The API is off, so the key does not work before you switch it on."
 
 KEYS = Section("Keys", "/keys", schema.api_keys, key_list.get_key)
 NAME, USER = choose_fields(KeyDetails, schema.api_keys, "name", "user_id")
@@ -164,6 +164,7 @@ NEW = FormPage(
     *(KEYS, "Create key", "Create key", create),
     lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [API_OFF],
     fields_of_new,
+    links=lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [("Switch on the API", "/switch")],
     presets=PRESETS,
     reads_on=True,
 )

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from retainer.console.catalogue import Kind, plain
+from retainer.console.catalogue import Kind
 from retainer.console.labels import field_label, word_of
 from retainer.console.names import load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
@@ -25,6 +25,7 @@ from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.records import WRITE_ONLY, Record
 from retainer.web.csv_files import PROGRAMS, Cell, Dialect
+from retainer.web.direction import plain
 from retainer.web.pages import csv_response
 
 UNITS = {"minutes": " (h)", "percent": " (%)"}

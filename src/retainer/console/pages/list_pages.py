@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl
 
 from sqlalchemy import Table
 
+from retainer.batches.bulk import ListChange, changes_of
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_for
@@ -16,6 +17,7 @@ from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
 from retainer.errors import FieldErrors, InvalidValue, Refusal
+from retainer.exchange.importers import IMPORTED
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
 from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
@@ -27,6 +29,8 @@ from retainer.values.exact import amount_of
 
 MAX_ROWS = 10_000
 """Records in a file; the page says so, and the name of the file does."""
+MAX_COUNTED = 99
+"""Records of a view that its tab counts."""
 PAGING = ("page", "per_page", "sort")
 DATES = ("day", "since")
 """The kinds of values whose latest are of interest first."""
@@ -56,6 +60,8 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     kind, display = find(context)
     if display.views and not context.query.texts:
         context.query.texts.update({name: [text] for name, text in parse_qsl(display.views[0][1])})
+    elif display.sort and not context.query.texts:
+        context.query.texts["sort"] = [display.sort]
     asked = read_asked(context, kind)
     targets = references(kind.table, kind.record) | {"tag_id": tags}
     filters = Filters(tx, context, kind.query, targets, kind.left_out)
@@ -71,6 +77,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "asked": asked,
         "sorts": sorts_of(kind),
         "tabs": tabs_of(display, asked),
+        "counts": counts_of(tx, kind, display),
         "links": [(label, f"{path}{one_client(asked)}") for label, path in display.links],
     }
     if asked is None:
@@ -93,10 +100,20 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         ),
         meta=listed.meta,
         is_new=is_new,
+        is_importable=kind.name in IMPORTED and context.may("settings"),
+        changes=grouped(changes_of(tx, kind.name)) if listed.data and context.may("records") else {},
+        ids=[record.id for record in listed.data],
         is_summed=sums is not None,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
     )
+
+
+def grouped(changes: list[ListChange]) -> dict[str, list[ListChange]]:
+    found = dict[str, list[ListChange]]()
+    for change in changes:
+        found.setdefault(change.group, []).append(change)
+    return found
 
 
 def read_asked(context: PageContext, kind: Kind) -> ListQuery | None:
@@ -156,6 +173,16 @@ def tabs_of(display: Display, asked: ListQuery | None) -> list[tuple[str, str, b
     for title, query in display.views:
         own = {name: [text] for name, text in parse_qsl(query) if name not in PAGING}
         found.append((title, query or "page=1", own == filters and not any(is_shown for *_, is_shown in found)))
+    return found
+
+
+def counts_of(tx: Tx, kind: Kind, display: Display) -> dict[str, str]:
+    """Return how many records are in each limited view of a list, by its title: at most MAX_COUNTED, then `99+`."""
+    found = {}
+    for title, query in display.views:
+        filters = {name: text for name, text in parse_qsl(query) if name not in PAGING}
+        number = len(kind.first(tx, filters, size=MAX_COUNTED + 1)) if filters else 0
+        found[title] = f"{MAX_COUNTED}+" if number > MAX_COUNTED else f"{number or ''}"
     return found
 
 

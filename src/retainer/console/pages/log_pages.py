@@ -17,7 +17,6 @@ from retainer.console.charts import RequestChart
 from retainer.console.controls.plain import Choice
 from retainer.console.editing.fields import LINE_FIELDS
 from retainer.console.editing.filters import Filters
-from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.shapes import shapes_of
@@ -37,10 +36,11 @@ from retainer.schema.webhooks import webhooks
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.answered import MAX_NAMES
-from retainer.traffic.counts import Period
+from retainer.traffic.counts import CountedHours
 from retainer.traffic.request_log import LogFilter
 from retainer.values.exact import day_after
 from retainer.values.kinds import read_instant
+from retainer.web.forms import Form
 
 PER_PAGE = 50
 SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
@@ -58,7 +58,7 @@ FIELDS: dict[str, Fields] = {
     "address": {"label": "IP address"},
     "record": {"label": "Changed record", "hint": "Like /clients/17."},
 }
-"""What the filters say beside their types."""
+"""Hints of the filters, in addition to their types."""
 PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "payment": "/records/invoices/{}"}
 """The page of an action's target, by its kind; that of a payment is the page of its invoice."""
 EXACT = {"money", "number", "percent"}
@@ -119,7 +119,7 @@ def show_request(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def read_span(tx: Tx, query: Form, key_id: int | None) -> tuple[str, str, Period, RequestChart]:
+def read_span(tx: Tx, query: Form, key_id: int | None) -> tuple[str, str, CountedHours, RequestChart]:
     """Return the hours to count: their name of SPANS or none for chosen days, their label, the period and the chart.
 
     Up to two chosen days, the chart has a bar for each hour. It is of a key or all.

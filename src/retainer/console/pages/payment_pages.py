@@ -7,14 +7,13 @@ from sqlalchemy import bindparam, select
 from retainer.billing import payments
 from retainer.console import typed, words
 from retainer.console.actions.payments import DAY, METHODS, OTHER_DAY, doubt_about
-from retainer.console.catalogue import isolated
 from retainer.console.controls.control import Field, FormPlace, Place
 from retainer.console.controls.plain import Amount, Flag
 from retainer.console.editing.calls import call
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.editing.sheet import Sheet
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, Sentence, invalid, marked
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.schema.billing import OPEN_INVOICES, invoices
@@ -23,6 +22,7 @@ from retainer.schema.crm import clients
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import DIGITS, amount_of
+from retainer.web.direction import isolated
 
 MAX_SHOWN = 50
 """Invoices on the page. Each that is chosen is a change of its own, and all are one transaction."""
@@ -56,9 +56,10 @@ def rows_of(tx: Tx, context: PageContext) -> list[Row]:
 
 
 class AmountIn(Amount, frozen=True):
-    """An amount in the currency of one invoice."""
+    """An amount in the currency of one invoice, next to the button that records its payment alone."""
 
     currency: str = ""
+    macro = "payable"
 
     def query(self, text: str, at: Place, _: str) -> str:
         return typed.read_number(typed.without_unit(text, self.currency), at.language, DIGITS[self.currency])
@@ -77,14 +78,16 @@ def sheet_of(tx: Tx, context: PageContext, _: Any) -> Sheet:
         hint = f"{words.money(amount, currency)}, due on {words.short_day(due_date)}"
         fields.append(Field(f"{CHOSEN}{id_}", f"{number} · {isolated(name)}", Flag(), hint))
         fields.append(Field(f"{AMOUNT}{id_}", f"Amount for {number}", AmountIn(currency=currency), default=amount))
-    return Sheet(None, tx, context, None, fields)
+    return Sheet(tx, context, fields)
 
 
 def record(tx: Tx, context: PageContext, _: Any, body: Fields) -> Reply:
     """Record a payment of each invoice that was chosen. Raises all errors together, and then records nothing."""
     errors, made = FieldErrors(), list[Any]()
     sent = context.form.texts.items()
+    step = context.form.text("step")
     chosen = [name.removeprefix(CHOSEN) for name, texts in sent if name.startswith(CHOSEN) and texts[-1] == "yes"]
+    chosen = [step.removeprefix(AMOUNT)] if step.startswith(AMOUNT) else chosen
     kind = context.catalogue.find("invoices", "changing")
     shared: dict[str, Any] = {name: body[name] for name in ("paid_date", "method") if name in body}
     for id_ in sorted(int(text) for text in chosen if text.isdecimal()):
@@ -105,7 +108,11 @@ def record(tx: Tx, context: PageContext, _: Any, body: Fields) -> Reply:
     for each in made:
         paid = {"amount": str(each.payments[-1].amount), **shared, "status": each.status}
         audit.note(tx, "payment recorded", Target("invoice", each.id, each.number), after=paid)
-    return context.redirect("/records/payments", f"{words.count(len(made), 'payment')} recorded.")
+    said = f"{words.count(len(made), 'payment')} recorded."
+    if step.startswith(AMOUNT):
+        client = client_of(context)
+        return context.redirect(f"/records/payments/new{f'?client_id={client}' if client else ''}", said)
+    return context.redirect("/records/payments", said)
 
 
 def note(errors: FieldErrors, id_: int, refusal: Refusal) -> None:
@@ -115,7 +122,7 @@ def note(errors: FieldErrors, id_: int, refusal: Refusal) -> None:
     found: dict[str, list[str]] = refusal.members.get("errors") or {"": [refusal.message]}
     for path, messages in found.items():
         said = errors.setdefault(fields.get(path, f"{CHOSEN}{id_}"), [])
-        texts = (message.replace(payments.SURPLUS, ELSEWHERE) for message in messages)
+        texts = (Sentence(marked(text).replace(payments.SURPLUS, ELSEWHERE)) for text in messages)
         said.extend(text for text in texts if text not in said)
 
 

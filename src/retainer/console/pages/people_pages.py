@@ -24,6 +24,7 @@ from retainer.identity.people import second_factors, sessions, users
 from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
+from retainer.mail.people import kind_of_link, send_link
 from retainer.reports import utilisation
 from retainer.reports.common import begin
 from retainer.schema import identity as schema
@@ -39,12 +40,15 @@ HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
     "person. If nobody is chosen, all keys stop."
 )
+BY_MAIL = Field(
+    "by_mail", "Send the link by mail", Flag(), "If not, it is shown once, and you send it yourself.", default="yes"
+)
 SUCCESSOR = Field("assignee_id", "Assign open tasks and tickets to", IdChoice(), empty="Nobody: they stay as they are")
 NEW_HOLDER = Field("new_user_id", "Hand keys over to", IdChoice(), HANDED_OVER, empty="Nobody")
 
 
 def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
-    """Yield the fields of a person; nobody changes their own role."""
+    """Yield the fields of a person; people cannot change their own role."""
     has_costs = user is not None and users.list_cost_rates(tx, user.id) != []
     for field in fields_of(UserDetails, schema.users):
         left_out = "cost_rate_from" if user is None else "role" if user.id == context.person.user_id else ""
@@ -53,6 +57,8 @@ def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
             yield field._replace(label=label, hint=ROLES if field.name == "role" else field.hint)
     if has_costs:
         yield ALL_DAYS
+    if user is None and context.sends_links:
+        yield BY_MAIL
 
 
 def values_of(_: Tx, __: PageContext, user: Any) -> Any:
@@ -68,7 +74,11 @@ def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
 
 
 def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    user_id, link = users.invite(tx, new_of(tx, UserDetails, body))
+    by_mail, details = body.pop("by_mail", False) is True, new_of(tx, UserDetails, body)
+    if by_mail:
+        user_id = users.create_user(tx, details)
+        return being_sent(tx, context, user_id)
+    user_id, link = users.invite(tx, details)
     return context.show_once(f"/people/{user_id}", "link", link.url(context.request.origin))
 
 
@@ -78,12 +88,26 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
-def tell_link(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
-    yield f"{user.name} can use the link once, within {LINKS.valid.days} days, to set a password."
+def being_sent(tx: Tx, context: PageContext, user_id: int) -> Reply:
+    address, has_password = send_link(tx, user_id), kind_of_link(tx, user_id) == "password_link"
+    what = "set a new password, which works for an hour," if has_password else "choose a password"
+    return context.redirect(f"/people/{user_id}", f"A link to {what} is being sent to {address}.")
+
+
+def tell_link(tx: Tx, context: PageContext, user: Any) -> Iterator[str]:
+    is_short = context.sends_links and kind_of_link(tx, user.id) == "password_link"
+    within = "an hour if it is sent by mail, else within " if is_short else ""
+    yield f"{user.name} can use the link once, within {within}{LINKS.valid.days} days, to set a password."
     yield "Earlier links stop working. The current password works until a new one is set."
 
 
-def create_link(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
+def link_fields(_: Tx, context: PageContext, __: Any) -> list[Field]:
+    return [BY_MAIL] if context.sends_links else []
+
+
+def create_link(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
+    if body.get("by_mail") is True:
+        return being_sent(tx, context, user.id)
     link = users.create_link(tx, user.id)
     return context.show_once(f"/people/{user.id}", "link", link.url(context.request.origin))
 
@@ -93,7 +117,7 @@ def keys_of(tx: Tx, _: PageContext, user: Any) -> list[Key]:
 
 
 def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Field]:
-    """Return to whom the keys can be handed over, and which: each with what it may do, and how it is used."""
+    """Return the people who can take over the keys, and the keys with their permissions and use."""
     keys, last_hour, options = keys_of(tx, context, user), counts.last_hour(tx), list[tuple[str, str]]()
     others = [each for each in users.list_users(tx) if each["is_active"] and each["id"] != user.id]
     for key in keys:
@@ -182,7 +206,7 @@ def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> 
 
 ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=person_fields, reads_on=True)
 EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, values_of, reads_on=True)
-LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link)
+LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link, link_fields)
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
     confirmed_by=lambda tx, context, user: user.name if keys_of(tx, context, user) else "",

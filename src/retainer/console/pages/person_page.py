@@ -16,6 +16,7 @@ from retainer.console.displays import display_for
 from retainer.console.editing.calls import change_record, errors_at
 from retainer.console.kinds.display import Display
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.message_blocks import table_of_messages
 from retainer.console.tracked import load_works
 from retainer.console.values import Fact, TableBlock, Value, Values, as_columns
 from retainer.errors import not_found
@@ -23,6 +24,7 @@ from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.people import second_factors, sessions, users
 from retainer.kernel.resource import read_id
+from retainer.mail.messages import list_of_record
 from retainer.reports import utilisation
 from retainer.reports.common import begin
 from retainer.schema import identity as schema
@@ -33,7 +35,7 @@ from retainer.values.exact import day_after, minutes_between
 
 DAYS, SHOWN = 30, 5
 MAX_REASSIGNED = 200
-"""Tasks and tickets that are assigned to somebody else at once."""
+"""Tasks and tickets that can be reassigned at once."""
 TIMER = select(timers.c.started_at, timers.c.work).where(timers.c.user_id == bindparam("user"))
 
 
@@ -53,12 +55,14 @@ OPEN_WORK = (
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a person. Raises `not_found`, for members also on the page of somebody else."""
+    """Show a person. Raises `not_found`, for members also on the page of another person."""
     user_id = read_id(context.path_parameters["user"], schema.users)
     if user_id != context.person.user_id and not context.may("records"):
         raise not_found(singular(schema.users))
     user, values = SimpleNamespace(**users.get_user(tx, user_id)), Values(tx, context)
     blocks = [block for block in blocks_of(tx, values, user_id) if block.rows]
+    if context.may("people") and (sent := list_of_record(tx, "user", user_id, SHOWN)):
+        blocks.append(table_of_messages(context, values.names, sent))
     facts = [*facts_of_time(tx, context, user_id), *facts_of_timer(tx, context, user_id)]
     values.names.load()
     shown: dict[str, Any] = {"user": user, "is_self": user_id == context.person.user_id}

@@ -4,26 +4,27 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retainer.billing.files import DocumentQuery
+from retainer.billing.files import DocumentQuery, load_stored
 from retainer.billing.quotes.types import Quote
-from retainer.console.actions.offers import ACTIONS, offers_of
+from retainer.console.actions.drafts import project_of
+from retainer.console.actions.offers import offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
 from retainer.console.displays import DISPLAYS, display_for, display_of
 from retainer.console.editing.calls import create_record
+from retainer.console.editing.record_forms import record_sheet
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import title_of
-from retainer.console.page_context import File, PageContext, Reply
-from retainer.console.pages import file_pages
+from retainer.console.page_context import FileReply, PageContext, Reply
+from retainer.console.pages import file_pages, link_pages, message_blocks
 from retainer.console.tracked import work_to_begin
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.documents.einvoice import missing_facts
 from retainer.errors import Refusal
-from retainer.identity import audit
+from retainer.identity import accounts, audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
-from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.traffic.request_log import requests_of_record
 from retainer.values.reading import writable_fields
@@ -36,12 +37,11 @@ HEADING = {"id", "created_at", "updated_at", "position", "invoice_line_id", "sta
 """Fields that are not listed: the heading or the end of the page shows them, or people have no use for them."""
 TEXTS = ("description", "notes")
 """Fields with long texts, which are shown before the others."""
-CLIENT = {"name": "Sample client", "address_line1": "1 Main Street", "postal_code": "10115", "city": "Berlin"}
-LINES = (
-    {"description": "Design of the start page", "quantity": "12.5", "unit": "hour", "unit_price": "110"},
-    {"description": "Photographs", "unit_price": "480"},
-)
-"""The draft that shows what the settings do to a document."""
+SAMPLES = {
+    "en": ("Sample client", "1 Main Street", "Design of the start page", "Photographs"),
+    "de": ("Musterkunde", "Hauptstraße 1", "Gestaltung der Startseite", "Fotografien"),
+}
+"""The name and the street of the client, and the lines, of the draft that shows what the settings do to a document."""
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -50,9 +50,12 @@ def show(tx: Tx, context: PageContext) -> Reply:
     page: AnyPage = RecordPage(tx, context, kind, record)
     display = display_for(kind)
     facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
-    actions_by_path = {action.path: action for action in ACTIONS.get(kind.name, ())}
-    forms = [actions_by_path[path].block(page, record, title, *without) for path, title, without in display.forms]
-    blocks = [*display.blocks(page), *forms, *file_pages.blocks(page), *related_blocks(page), *rest_of(page)]
+    offered = {action.path: action for action in offers_of(tx, kind, record)}
+    forms = [
+        offered[path].block(page, record, title, *without) for path, title, without in display.forms if path in offered
+    ]
+    beside = (*file_pages.blocks(page), *link_pages.blocks(page), *related_blocks(page))
+    blocks = [*display.blocks(page), *forms, *message_blocks.blocks(page), *beside, *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(page)
@@ -145,12 +148,14 @@ class ActionLink(NamedTuple):
 def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
     kind, record = page.kind, page.own
     links = conversions(page.tx, record)
-    for each in offers_of(kind.name, record) if kind.changing else ():
+    for each in offers_of(page.tx, kind, record):
         path = f"#{each.path}" if each.is_inline else each.path
         links.append(ActionLink(each.label, path, each.is_next(record)))
-    if kind.changing:
+    if kind.changing and has_fields(page):
         links.append(ActionLink("Edit", "edit"))
     links += file_links(page)
+    if link_pages.has_links(kind, record):
+        links.append(ActionLink("Share link…", "links"))
     if kind.deleting and not display_of(kind.name).lock(record).stays:
         links.append(ActionLink("Delete…", "delete"))
     links.sort(key=lambda link: not link.is_primary)
@@ -161,13 +166,16 @@ def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLi
     return links[:first], links[first:]
 
 
+def has_fields(page: AnyPage) -> bool:
+    """Return whether the form of a record can change more of it than what only programs use."""
+    return any(field.name != "external_id" for field in record_sheet(page.kind, page.tx, page.context, page.own).fields)
+
+
 def conversions(tx: Tx, record: Record) -> list[ActionLink]:
     """Return the link to the project of an accepted quote, whose form shows that the quote's price becomes its fee."""
     if not isinstance(record, Quote) or record.status != "accepted" or record.converted_project_id is not None:
         return []
-    fields = {"quote_id": record.id, "client_id": record.client_id, "name": record.title or ""}
-    if record.subtotal > 0 and tx.field(clients.c.currency, record.client_id) == record.currency:
-        fields["billing_type"] = "fixed_fee"
+    fields = {**project_of(tx, record), "client_id": record.client_id, "name": record.title or ""}
     return [ActionLink("Create project", f"/records/projects/new?{urlencode(fields)}")]
 
 
@@ -176,6 +184,8 @@ def file_links(page: AnyPage) -> list[ActionLink]:
         return []
     if getattr(page.own, "status", "") == "draft":
         return [ActionLink("Preview PDF", "pdf")]
+    if getattr(page.own, "is_imported", False):
+        return [ActionLink("PDF", "pdf")] if load_stored(page.tx, page.own) else []
     links, is_void = [ActionLink("PDF", "pdf")], getattr(page.own, "status", "") == "void"
     if not is_void and not missing_facts(page.document):
         links.append(ActionLink("E-invoice (XML)", "xml"))
@@ -207,16 +217,22 @@ def show_file(tx: Tx, context: PageContext) -> Reply:
     forms = kind.reading.representations if kind.reading else ()
     form = next((form for form in forms if form.suffix == context.path_parameters["suffix"]), None)
     if form is None:
-        raise Refusal("not_found", f"A {kind.noun} has no such file.")
+        raise Refusal("not_found", f"There is no such file of this {kind.noun}.")
     version = {"version": 1} if kind.reading and context.query.text("version") == "1" else {}
-    return File(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)))
+    return FileReply(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)))
 
 
 def show_sample(tx: Tx, context: PageContext) -> Reply:
     """Return the PDF of a draft for a sample client: both exist only until their transaction is rolled back."""
     clients, invoices = (context.catalogue.find(name, "creating") for name in ("clients", "invoices"))
     form, *_ = invoices.reading.representations if invoices.reading else ()
-    client = create_record(tx, clients, {**CLIENT})
-    return File(
-        form.media_type, form.prepare(tx, create_record(tx, invoices, {"client_id": client.id, "lines": [*LINES]}))
+    name, street, design, photographs = SAMPLES[accounts.get_account(tx)["document_language"]]
+    address = {"address_line1": street, "postal_code": "10115", "city": "Berlin"}
+    client = create_record(tx, clients, {"name": name, **address})
+    lines = [
+        {"description": design, "quantity": "12.5", "unit": "hour", "unit_price": "110"},
+        {"description": photographs, "unit_price": "480"},
+    ]
+    return FileReply(
+        form.media_type, form.prepare(tx, create_record(tx, invoices, {"client_id": client.id, "lines": lines}))
     )

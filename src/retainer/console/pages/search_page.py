@@ -1,4 +1,4 @@
-"""The search over records, people and keys: its page, and its results while somebody types."""
+"""The search over records, people and keys: its page, and its results while a person types."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console import words
-from retainer.console.catalogue import isolated
+from retainer.console.displays import display_of
 from retainer.console.names import Link, load_labels, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import badges_of
@@ -20,10 +20,11 @@ from retainer.store.tx import Tx
 from retainer.traffic import request_log
 from retainer.values.collation import base_letters
 from retainer.values.records import Record
+from retainer.web.direction import isolated
 
 KINDS = ("clients", "external-contacts", "projects", "tasks", "invoices", "quotes", "credit-notes", "tickets", "sites")
 SHOWN, SUGGESTED = 8, 4
-"""Results of each kind on the page, and while somebody types."""
+"""Results of each kind on the page, and while a person types."""
 MAX_LENGTH = 191
 
 
@@ -82,7 +83,7 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
     found: dict[str, Paged[Record]] = {}
     for name in KINDS:
         with suppress(ValueError, Refusal):
-            found[name] = context.catalogue.find(name).page(tx, {"q": text}, size=shown)
+            found[name] = context.catalogue.find(name).page(tx, {"q": text}, size=shown, sort=display_of(name).sort)
     ids = {getattr(record, "client_id", None) for listed in found.values() for record in listed.data}
     names = load_names(tx, clients, [client_id for client_id in ids if client_id is not None])
     for name, listed in found.items():

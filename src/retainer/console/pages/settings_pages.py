@@ -6,11 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console.controls.control import Control, Field, FormPlace
-from retainer.console.controls.plain import Choice, File, Whole
+from retainer.console.controls.plain import Choice, FileInput, Whole
 from retainer.console.editing.fields import fields_of
-from retainer.console.editing.form_pages import PREVIEW, SAMPLE, FormPage, Section, Step, stored
-from retainer.console.forms import Form
-from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Reply
+from retainer.console.editing.form_pages import PREVIEW, SAMPLE, FormButton, FormPage, Section, stored
+from retainer.console.page_context import NO_STORE, PageContext, Rehearsal, Reply
 from retainer.console.pages.bank_pages import banks_in_words
 from retainer.console.pages.record_pages import show_sample
 from retainer.console.values import Block
@@ -36,6 +35,7 @@ from retainer.values.common import grouped
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
 from retainer.values.reading import read_fields
+from retainer.web.forms import Form
 
 SECTIONS = {
     "name": "Agency",
@@ -46,6 +46,9 @@ SECTIONS = {
     "document_language": "Documents",
     "quote_introduction_en": "Texts of new quotes",
     "invoice_introduction_en": "Texts of new invoices",
+    "mail_invoice_subject_en": "Mail with invoices",
+    "mail_quote_subject_en": "Mail with quotes",
+    "mail_credit_note_subject_en": "Mail with credit notes",
     "require_second_factor": "Security",
 }
 """The headings of the page, by the first field below each."""
@@ -76,7 +79,9 @@ def settings_fields(tx: Tx, context: PageContext, _: None) -> Iterator[Field]:
     account = accounts.get_account(tx)
     controls: dict[str, Control] = {name: RunningNumber() for name in NextNumbers.__struct_fields__}
     controls |= {"timezone": Choice(tuple((name, name) for name in sorted(timezones())))}
-    controls |= {"time_rounding_minutes": Whole("minutes")}  # nobody calls a quarter of an hour 0:15 hours here
+    controls |= {
+        "time_rounding_minutes": Whole("minutes")
+    }  # people call a quarter of an hour 15 minutes here, not 0:15 hours
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
     declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
     for field in declared:
@@ -99,14 +104,14 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     tx.note_unreadable(errors)
     if context.form.text("step") == PREVIEW:
         tx.raise_errors()
-        raise Rehearsed(show(tx, context))
+        raise Rehearsal(show(tx, context))
     for change, values in ((accounts.set_account, changes), (set_next_numbers, series)):
         with noting():
             if values:
                 change(tx, values)
     tx.raise_errors()
     if context.form.text("step") == SAMPLE:
-        raise Rehearsed(show_sample(tx, context))
+        raise Rehearsal(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 
@@ -140,7 +145,7 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
     hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. In an SVG, text must be paths, and images embedded."
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, File(".png,.svg,image/png,image/svg+xml"), hint)]
+    return [Field("logo", label, FileInput(".png,.svg,image/png,image/svg+xml", MAX_BYTES), hint)]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
@@ -166,9 +171,9 @@ def save_logo(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
     return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
 
 
-def logo_steps(tx: Tx, *_: Any) -> list[Step]:
+def logo_steps(tx: Tx, *_: Any) -> list[FormButton]:
     has_logo = accounts.get_account(tx)["logo_id"] is not None
-    return [Step("remove", "Remove the logo", is_danger=True)] if has_logo else []
+    return [FormButton("remove", "Remove the logo", is_danger=True)] if has_logo else []
 
 
 SECTION = Section("Settings", "/settings")
@@ -176,7 +181,7 @@ SETTINGS = FormPage(
     *(SECTION, "Settings", "Save", save),
     fields=settings_fields,
     headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
-    steps=lambda *_: [Step(PREVIEW, "Preview the numbers"), Step(SAMPLE, "Preview invoice")],
+    steps=lambda *_: [FormButton(PREVIEW, "Preview the numbers"), FormButton(SAMPLE, "Preview invoice")],
     values=values_of,
     has_preview=True,
     reads_on=True,

@@ -9,24 +9,28 @@ from urllib.parse import quote
 from retainer.console import words
 from retainer.console.controls.control import Field
 from retainer.console.controls.plain import Code, NewSecret, Secret
-from retainer.console.editing.form_pages import FormPage, Section, Step
-from retainer.console.forms import Form, check_same
+from retainer.console.editing.form_pages import FormButton, FormPage, Section
 from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply
 from retainer.console.values import Block, Fact, Value
-from retainer.errors import Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
 from retainer.identity.people import second_factors, sessions
 from retainer.identity.people.sessions import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
-from retainer.identity.sign_in.sign_in import Browser, SignedIn
+from retainer.identity.sign_in.sign_in import Browser, SignedIn, SignInChange
 from retainer.store.tx import Store, Tx
 from retainer.values.parameters import read_whole
+from retainer.web.forms import Form, compare_passwords
 
 CODE_PATH, SECOND_FACTOR = "/sign-in/code", "/profile/second-factor"
 PENDING = Cookie("sign-in", path=ROOT + CODE_PATH)
 COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 ENDED = "Your session has ended, and nothing was changed. {}"
+ASKED = (
+    "If somebody with this email uses an account here, a link to set a new password is on its way. It works once, "
+    "within an hour. If nothing arrives, look at the spam, or ask an admin of your account."
+)
 CARRIED, RESTORE = "typed.", "restore"
 """The prefix of the fields that a sign-in carries for another form, and the step that fills that form in again."""
 NOT_CARRIED = frozenset({"password", "again", "current", "code", "secret", "token", "confirmation", "step", "once"})
@@ -42,7 +46,7 @@ def show(_: Store, context: PageContext) -> Reply:
 def sign_in(store: Store, context: PageContext) -> Reply:
     """Sign in and redirect to the requested page; ask for the account if email and password match several."""
     form = context.form
-    errors = {name: ["Is required."] for name in ("email", "password") if not form.text(name)}
+    errors = {name: [sentence] for name, sentence in MISSING.items() if not form.text(name)}
     if errors:
         raise invalid(errors)
     account_id = read_whole(form.text("account"))
@@ -76,6 +80,23 @@ def pending_token(context: PageContext) -> str:
     return context.cookies.get(PENDING.name, PENDING.path) or ""
 
 
+def show_forgotten(_: Store, context: PageContext) -> Reply:
+    if not context.sends_links:
+        raise Refusal("not_found", "This server sends no password links by mail. Ask an admin of your account for one.")
+    return context.render("forgotten")
+
+
+def ask_for_link(_: Store, context: PageContext) -> Reply:
+    """Note that a person asks for a password link. The answer, and what it takes, are the same for every email."""
+    email = context.form.text("email")
+    if not email:
+        raise invalid({"email": [MISSING["email"]]})
+    context.throttle.admit_request(browser_of(context).networks)
+    if context.sends_links:
+        context.ask_for_link(identity.fold_email(email))
+    return context.redirect("/sign-in", ASKED)
+
+
 def show_password(store: Store, context: PageContext) -> Reply:
     token = context.typed.text("token")
     try:
@@ -90,8 +111,8 @@ def show_password(store: Store, context: PageContext) -> Reply:
 
 def set_password(store: Store, context: PageContext) -> Reply:
     token, password = context.form.text("token"), context.form.text("password")
-    check_same({"password": password, "again": context.form.text("again")})
-    signed_in = identity.set_password(store, context.throttle, token, password, browser_of(context))
+    errors = compare_passwords(password, context.form.text("again"))
+    signed_in = identity.set_password(store, context.throttle, token, password, browser_of(context), errors)
     return begin(context, signed_in, "", "Password set. You are signed in.")
 
 
@@ -138,6 +159,7 @@ CODE = Field("code", "Code", Code(), "The six digits that your app shows, or a r
 REQUIRED = "{} requires a second factor of everyone"
 APPS = "Aegis, 1Password or Google Authenticator"
 FEW_CODES = 2
+MISSING = {"email": "Enter your email address.", "password": "Enter your password."}
 
 
 def describe_factor(tx: Tx, context: PageContext) -> str:
@@ -163,11 +185,14 @@ def tell_profile(tx: Tx, context: PageContext, _: None) -> Iterator[Block]:
     yield Block("fields", title="About you", fields=facts)
 
 
-def change_password(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
-    check_same(body)
+def change_password(store: Store, context: PageContext, errors: FieldErrors, body: Fields) -> Reply:
+    current, password, again = (str(body.get(name, "")) for name in (CURRENT.name, PASSWORD.name, AGAIN.name))
+    if AGAIN.name not in errors:
+        errors |= compare_passwords(password, again)
     reply = context.redirect("/profile", "Password changed. Your other sessions were signed out.")
     acting = (store, context.throttle, context.person)
-    return identity.change_password(*acting, body["current"], body["password"], partial(context.answered, reply=reply))
+    change = SignInChange(current, password)
+    return identity.change_password(*acting, change, partial(context.answered, reply=reply), errors)
 
 
 PROFILE = FormPage(
@@ -213,9 +238,10 @@ def tell_set_up(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
     )
 
 
-def set_up(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
+def set_up(store: Store, context: PageContext, errors: FieldErrors, body: Fields) -> Reply:
+    change = SignInChange(*(str(body.get(name, "")) for name in (CURRENT.name, CODE.name)))
     acting = (store, context.throttle, context.person)
-    return identity.add_second_factor(*acting, body["current"], body["code"], partial(show_codes, context))
+    return identity.add_second_factor(*acting, change, partial(show_codes, context), errors)
 
 
 def show_codes(context: PageContext, tx: Tx, codes: list[str]) -> Reply:
@@ -234,17 +260,18 @@ def tell_factor(tx: Tx, context: PageContext, _: Any) -> Iterator[str]:
         yield f"{REQUIRED.format(context.person.account_name)}, so it can't be removed."
 
 
-def manage(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
+def manage(store: Store, context: PageContext, errors: FieldErrors, body: Fields) -> Reply:
     """Replace the recovery codes, or remove the second factor. Raises `validation_failed`, `rate_limited`, `locked`."""
+    errors.raise_errors()
     acting = (store, context.throttle, context.person, body["code"])
     if context.form.text("step") == "remove":
         reply = context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
-        return identity.remove_second_factor(*acting, partial(context.answered, reply=reply))
+        return identity.remove_second_factor(*acting, lambda tx: context.answered(tx, reply))
     return identity.replace_recovery_codes(*acting, partial(show_codes, context))
 
 
 MANAGE = FormPage(
     *(PROFILE_SECTION, "Second factor", "Replace recovery codes", manage, tell_factor),
     fields=lambda *_: (CODE,),
-    steps=lambda tx, *_: () if is_required(tx) else (Step("remove", "Remove the second factor", is_danger=True),),
+    steps=lambda tx, *_: () if is_required(tx) else (FormButton("remove", "Remove the second factor", is_danger=True),),
 )

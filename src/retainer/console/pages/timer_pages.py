@@ -15,7 +15,7 @@ from retainer.work import timers
 from retainer.work.time_rules import MAX_MINUTES, TimeEntry
 
 
-class Running(NamedTuple):
+class RunningTimer(NamedTuple):
     """A timer with its work, whose link is None once that was deleted, and the minutes since it was started."""
 
     timer: timers.Timer
@@ -23,13 +23,13 @@ class Running(NamedTuple):
     minutes: int
 
 
-def find_running(tx: Tx, context: PageContext) -> Running | None:
+def find_running(tx: Tx, context: PageContext) -> RunningTimer | None:
     """Return the timer for a page."""
     timer = timers.find(tx)
     if timer is None:
         return None
     work = next((work for _, work, _ in load_works(tx, context.catalogue, {timer.work})), None)
-    return Running(timer, work, minutes_between(timer.started_at, tx.now))
+    return RunningTimer(timer, work, minutes_between(timer.started_at, tx.now))
 
 
 def read(tx: Tx, context: PageContext) -> None:

@@ -11,11 +11,13 @@ from urllib.parse import parse_qsl
 from retainer.billing import unbilled_work
 from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
-from retainer.console.names import Link, Names
+from retainer.console.names import Link, Names, tick_path
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.first_steps import list_steps
+from retainer.console.pages.message_blocks import failures
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
+from retainer.jobs.jobs import list_troubled
 from retainer.reports import revenue, utilisation
 from retainer.reports.common import ReportQuery, begin
 from retainer.reports.revenue import RevenueByClientReport
@@ -34,10 +36,12 @@ SOON = timedelta(days=14)
 """When a certificate or a quote that will expire is shown."""
 LAST_WEEKDAY = 6
 
+QUICK = ("clients", "quotes", "invoices", "expenses", "tasks")
+"""What is created most often: the page has a button for each."""
 State = Literal["bad", "warn", ""]
 
 
-class Listing(NamedTuple):
+class TodayList(NamedTuple):
     """A list with its filters, in which days stand in braces; a note on each record, and the noun for the number."""
 
     query: str
@@ -53,7 +57,7 @@ class ListCard(NamedTuple):
 
     title: str
     calm: str
-    listings: tuple[Listing, ...]
+    listings: tuple[TodayList, ...]
     order: Callable[[Any], Any] | None = None
 
 
@@ -85,8 +89,8 @@ BEFORE_HOURS = (
         "Overdue work",
         "No projects or tasks are overdue.",
         (
-            Listing("projects?overdue=true", lateness, state="warn", sort="due_date"),
-            Listing("tasks?overdue=true", lateness, state="warn", sort="due_date"),
+            TodayList("projects?overdue=true", lateness, state="warn", sort="due_date"),
+            TodayList("tasks?overdue=true", lateness, state="warn", sort="due_date"),
         ),
         lambda record: record.due_date,
     ),
@@ -94,8 +98,8 @@ BEFORE_HOURS = (
         "Quotes",
         "No accepted quotes to bill, and none to expire within 14 days.",
         (
-            Listing("quotes?status=accepted&converted=false", amount, "quote to bill", "warn"),
-            Listing(
+            TodayList("quotes?status=accepted&converted=false", amount, "quote to bill", "warn"),
+            TodayList(
                 "quotes?status=sent&valid_until_from={today}&valid_until_to={soon}",
                 lambda _, quote: f"until {words.short_day(quote.valid_until)}",
                 "quote to expire",
@@ -107,9 +111,9 @@ BEFORE_HOURS = (
         "Due this week",
         "Nothing due this week.",
         (
-            Listing(f"invoices?status=open&{DUE}", weekday),
-            Listing(f"{OPEN_PROJECTS}&{DUE}", weekday),
-            Listing(f"tasks?open=true&{DUE}", weekday, sort="due_date"),
+            TodayList(f"invoices?status=open&{DUE}", weekday),
+            TodayList(f"{OPEN_PROJECTS}&{DUE}", weekday),
+            TodayList(f"tasks?open=true&{DUE}", weekday, sort="due_date"),
         ),
         lambda record: record.due_date,
     ),
@@ -117,7 +121,7 @@ BEFORE_HOURS = (
         "Waiting for us",
         "No tickets are waiting for an answer.",
         (
-            Listing(
+            TodayList(
                 "tickets?awaiting=us",
                 lambda tx, ticket: words.distance(waiting_since(ticket), tx.now).removesuffix(" ago"),
                 state="warn",
@@ -131,13 +135,13 @@ BEFORE_HOURS = (
         "Sites",
         "No sites are down, and no certificates expire within 14 days.",
         (
-            Listing(
+            TodayList(
                 "sites?status=down",
                 lambda tx, site: f"down for {words.span(site.down_since, tx.now)}" if site.down_since else "",
                 "site down",
                 "bad",
             ),
-            Listing("sites?ssl_expires_before={instant_soon}", expiry, "certificate", "warn"),
+            TodayList("sites?ssl_expires_before={instant_soon}", expiry, "certificate", "warn"),
         ),
     ),
 )
@@ -145,7 +149,7 @@ BUDGETS = ListCard(
     "Over 80% of budget",
     "No open project has used 80% of its budget.",
     (
-        Listing(
+        TodayList(
             f"{OPEN_PROJECTS}&budget_used_percent_min=80",
             lambda _, project: words.percent(project.budget_used_percent, 0),
             state="warn",
@@ -155,7 +159,7 @@ BUDGETS = ListCard(
     lambda project: -project.budget_used_percent,
 )
 DRAFTS = ListCard(
-    "Drafts", "No drafts.", (Listing("invoices?status=draft", amount), Listing("quotes?status=draft", amount))
+    "Drafts", "No drafts.", (TodayList("invoices?status=draft", amount), TodayList("quotes?status=draft", amount))
 )
 
 
@@ -170,7 +174,7 @@ class Card(NamedTuple):
     more: Sequence[Link] = ()
 
 
-class Found(NamedTuple):
+class FoundList(NamedTuple):
     kind: Kind
     records: list[Record]
     total: int
@@ -195,24 +199,26 @@ class Today:
         found = [
             self.balances("Overdue", "overdue", "invoices?status=overdue", "No overdue invoices."),
             self.balances("To refund", "refund_due", "invoices?has_refund_due=true", "No client is owed a refund."),
+            *(Card(*each) for each in failures(self.tx, self.catalogue)),
             *map(self.listed, BEFORE_HOURS),
             self.hours(),
             self.listed(BUDGETS),
             self.unbilled(),
             self.listed(DRAFTS),
+            *self.jobs(),
         ]
         self.names.load()
         for item, place in self.placed:
             item.text += "" if place.text in item.text else f" · {place.text}"
         return found
 
-    def find(self, query: str, *, noun: str = "", sort: str = "", size: int = 1) -> Found:
+    def find(self, query: str, *, noun: str = "", sort: str = "", size: int = 1) -> FoundList:
         name, _, filters = query.format_map(self.days).partition("?")
         kind = self.catalogue.find(name)
         page = kind.page(self.tx, dict(parse_qsl(filters)), size=size, sort=sort)
         first, _, rest = (noun or kind.noun).partition(" ")
         text = words.count(page.meta.total, f"{first} {rest}".rstrip(), f"{first}s {rest}".rstrip())
-        return Found(kind, page.data, page.meta.total, Link(text, f"/records/{name}?{filters}"))
+        return FoundList(kind, page.data, page.meta.total, Link(text, f"/records/{name}?{filters}"))
 
     def listed(self, card: ListCard) -> Card:
         found = [self.find(each.query, noun=each.noun, sort=each.sort, size=each.size) for each in card.listings]
@@ -226,12 +232,13 @@ class Today:
         states = [listing.state for listing, lst in zip(card.listings, found, strict=True) if lst.total]
         return Card(card.title, next(iter(states), ""), figures, items, card.calm, more)
 
-    def item(self, listing: Listing, found: Found, record: Any, *, with_noun: bool) -> Link:
+    def item(self, listing: TodayList, found: FoundList, record: Any, *, with_noun: bool) -> Link:
         """Return the line of a record; `cards` adds the project of a task, or the client of other records."""
         label, noun = label_of(record), found.kind.noun.capitalize()
         is_named = label != f"{record.id}"  # a draft may have neither number nor subject
         text = " ".join([noun] * with_noun + [label] * is_named)
-        item = Link(text, found.kind.path_of(record), listing.note(self.tx, record))
+        tick = tick_path(self.catalogue, record)
+        item = Link(text, found.kind.path_of(record), listing.note(self.tx, record), tick)
         project_id = record.project_id if isinstance(record, Task) else None
         table, place_id = (projects, project_id) if project_id else (clients, record.client_id)
         if place_id is not None:
@@ -254,7 +261,6 @@ class Today:
         links = {
             ("Collected this month", "collected"): "/records/payments?paid_date_from={month}&paid_date_to={today}",
             ("Outstanding", "outstanding"): "/records/invoices?status=open",
-            ("Overdue", "overdue"): "/records/invoices?status=overdue",
         }
         nothing = words.money(amount_of(0, self.own), self.own)
         return {
@@ -293,6 +299,15 @@ class Today:
         more = [Link(words.count(len(items), "person", "people"), link)] if len(items) > SHOWN else []
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
+    def jobs(self) -> list[Card]:
+        """Return the card of jobs with refused rows since yesterday, if there are any."""
+        found = list_troubled(self.tx, SHOWN)
+        items = [
+            Link(job.title, f"/jobs/{job.id}", f"{words.number(job.refused)} refused" if job.refused else job.status)
+            for job in found
+        ]
+        return [Card("Jobs with refused rows", "warn", [Link("View jobs", "/jobs")], items, "")] if found else []
+
     def unbilled(self) -> Card:
         rows, link = unbilled_work.load_work(self.tx, self.tx.today), "/billing-run"
         sums = dict[str, Decimal]()
@@ -323,6 +338,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "today",
         day=f"{day:%A}, {day.day} {day:%B %Y}",
         headline={} if steps else today.headline(),
+        quick=QUICK,
         cards=[card for card in today.cards() if card.figures or not steps],
         first_steps=steps,
         account=account,

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from retainer.console import typed
 from retainer.console.catalogue import shortened
+from retainer.console.controls.control import NOT_OFFERED
 from retainer.console.editing.calls import change_record, create_record, delete_record, digest_of, errors_at
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
@@ -19,6 +20,7 @@ from retainer.console.tracked import WORK, Options, load_offered, load_works, pa
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.store.tx import Tx
+from retainer.web.forms import Form
 from retainer.work.time_rules import TimeEntry
 
 DAYS, DAY_MINUTES = 7, 1440
@@ -27,9 +29,11 @@ MAX_CHANGED = 140
 CHANGED = "Your week has changed since you opened this page, so nothing was saved. Check it, and save again."
 NOTE = ".note"
 """What follows the name of a cell in that of its note."""
+NEW = "new"
+"""The choice of work in the blank row, and what the names of its cells begin with."""
 
 
-class Cell(NamedTuple):
+class WeekCell(NamedTuple):
     """The time of a row on a day; several entries, and billed ones, are changed on their own pages."""
 
     name: str
@@ -67,22 +71,22 @@ class Cell(NamedTuple):
         return Link(shortened(self.note or "Add note"), f"/{self.entries[0].id}/edit")
 
 
-class Row(NamedTuple):
+class WeekRow(NamedTuple):
     name: str
     work: Link
     detail: str
-    cells: list[Cell]
+    cells: list[WeekCell]
 
     @property
     def minutes(self) -> int:
         return sum(cell.minutes for cell in self.cells)
 
 
-class Change(NamedTuple):
+class CellChange(NamedTuple):
     """What was typed in a cell: the minutes that it then has, and its note if that is another."""
 
-    row: Row
-    cell: Cell
+    row: WeekRow
+    cell: WeekCell
     minutes: int
     note: str | None
 
@@ -99,6 +103,7 @@ class Week:
             raise Refusal("not_found", "There is no such week.") from None
         self.days = [self.first + timedelta(number) for number in range(DAYS)]
         self.entries = self.load(self.first)
+        name_new_row(context.form)
 
     def load(self, first: date) -> list[TimeEntry]:
         last = first + timedelta(DAYS - 1)
@@ -110,21 +115,22 @@ class Week:
         return digest_of((entry.id, entry.updated_at) for entry in self.entries)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[WeekRow]:
         """The rows with time, and those that the form or the address adds."""
         by_cell = defaultdict[tuple[str, str], list[TimeEntry]](list)
         for entry in self.entries:
             by_cell[work_of(entry), entry.date].append(entry)
         names = {name for name, _ in by_cell} | set(self.asked())
         found = [
-            Row(name, work, detail, [Cell(f"{name}.{day}", day, by_cell[name, f"{day}"]) for day in self.days])
+            WeekRow(name, work, detail, [WeekCell(f"{name}.{day}", day, by_cell[name, f"{day}"]) for day in self.days])
             for name, work, detail in self.works(names)
         ]
         return sorted(found, key=lambda row: (row.work.text.casefold(), row.name))
 
     def asked(self) -> Iterator[str]:
         """Yield the names of rows that are asked for, if the role sees their work or the week before has them."""
-        names = {name for name in self.context.typed.texts_of("row") if part_of(name)}
+        typed = self.context.typed
+        names = {name for name in (*typed.texts_of("row"), typed.text(NEW)) if part_of(name)}
         for field, table in WORK.items():
             asked = {name for name in names if name.startswith(f"{field}-")}
             owner = self.context.catalogue.owner_of(table, is_named=True)
@@ -141,7 +147,7 @@ class Week:
         yield from load_works(self.tx, self.context.catalogue, names)
 
     def choices(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Return the work that a new row can be for: what is offered and has no row."""
+        """Return the work that the blank row can be for: what is offered and has no row."""
         shown = {row.name for row in self.rows}
         left = {title: [each for each in options if each[0] not in shown] for title, options in self.offered}
         return [(title, options) for title, options in left.items() if options]
@@ -149,6 +155,13 @@ class Week:
     @cached_property
     def offered(self) -> Options:
         return load_offered(self.tx, self.context.catalogue)
+
+
+def name_new_row(form: Form) -> None:
+    """Name the cells of the blank row by the work that was chosen in it: they are then those of any other row."""
+    if work := form.text(NEW):
+        for name in [name for name in form.texts if name.startswith(f"{NEW}.")]:
+            form.texts[work + name.removeprefix(NEW)] = form.texts.pop(name)
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -170,11 +183,18 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def read(tx: Tx, context: PageContext) -> Reply | None:
-    """Read the cells that were changed, for `save`; without any, other buttons lead on. Raises errors by cell."""
+    """Read the cells that were changed, for `save`; without any, other buttons lead on. Raises errors by cell.
+
+    Work that was chosen without hours becomes a row of the page.
+    """
     week, form = Week(tx, context), context.form
     errors = FieldErrors()
+    if form.text(NEW) not in {"", *(row.name for row in week.rows)}:
+        errors.note(NEW, NOT_OFFERED)
+    elif not form.text(NEW) and any(form.text(name).strip() for name in form.texts if name.startswith(f"{NEW}.")):
+        errors.note(NEW, "Choose the work of these hours.")
     wanted = [change for row in week.rows for cell in row.cells if (change := read_cell(context, row, cell, errors))]
-    if form.text("step") and not wanted and not errors:
+    if (form.text("step") or form.text(NEW)) and not wanted and not errors:
         return context.redirect(path_after(week, form.text("step")))
     if form.text("state") != week.state:
         raise Refusal("precondition_failed", CHANGED)
@@ -185,7 +205,7 @@ def read(tx: Tx, context: PageContext) -> Reply | None:
     return None
 
 
-def read_cell(context: PageContext, row: Row, cell: Cell, errors: FieldErrors) -> Change | None:
+def read_cell(context: PageContext, row: WeekRow, cell: WeekCell, errors: FieldErrors) -> CellChange | None:
     """Return what was typed in a cell; None if it says what is stored, or has an error, which is noted."""
     form, minutes = context.form, cell.minutes
     text, note = form.text(cell.name, cell.text).strip(), form.text(cell.name + NOTE, cell.note).strip()
@@ -200,7 +220,7 @@ def read_cell(context: PageContext, row: Row, cell: Cell, errors: FieldErrors) -
     if note and not minutes and not cell.entries:
         errors.note(cell.name, "Enter the hours of this note.")
         return None
-    return Change(row, cell, minutes, None if note == cell.note else note)
+    return CellChange(row, cell, minutes, None if note == cell.note else note)
 
 
 def save(tx: Tx, context: PageContext) -> Reply:
@@ -215,7 +235,7 @@ def save(tx: Tx, context: PageContext) -> Reply:
     return context.redirect(path_after(week, context.form.text("step")), notice, kind=kind)
 
 
-def write(tx: Tx, week: Week, change: Change) -> None:
+def write(tx: Tx, week: Week, change: CellChange) -> None:
     row, cell, minutes, note = change
     body: Fields = {} if note is None else {"description": note or None}
     body |= {"duration_minutes": minutes} if minutes != cell.minutes else {}
@@ -229,11 +249,11 @@ def write(tx: Tx, week: Week, change: Change) -> None:
 
 
 def path_after(week: Week, step: str) -> str:
-    """Return the page to which a button of the form leads: another week, or this one with the rows that are added."""
+    """Return the page to which a button of the form leads: another week, or this one with its rows without hours."""
     if step == "today":
         return "/week"
     others = {"earlier": week.before, "later": week.after}
-    rows = [row.name for row in week.rows if row.name and not row.minutes] if step in {"add", "copy"} else []
+    rows = [] if step in others else [row.name for row in week.rows if row.name and not row.minutes]
     if step == "copy":
         rows += sorted({work_of(entry) for entry in week.load(week.before)} - {"", *(row.name for row in week.rows)})
     return f"/week?{urlencode([('from', others.get(step, week.first)), *(('row', row) for row in rows)])}"

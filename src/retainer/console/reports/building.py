@@ -1,4 +1,4 @@
-"""The pages of the business reports: facts, charts and tables of a period beside the same days a year before."""
+"""The pages of the business reports: facts, charts and tables of a period and of the same days a year before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from retainer.console import charts
 from retainer.console.charts import Series, draw
-from retainer.console.labels import in_words
+from retainer.console.labels import describe
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
-from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, fact, unit_of, value_of
+from retainer.console.reports.declarations import REPORTS, ReportChart, ReportDeclaration, ReportTable
+from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, ReportFigures, fact, unit_of, value_of
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
@@ -42,13 +42,13 @@ Column = tuple[str, str, bool]
 
 
 class Report(NamedTuple):
-    declared: Declaration
+    declared: ReportDeclaration
     controls: Controls
-    now: Figures
-    before: Figures
+    now: ReportFigures
+    before: ReportFigures
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ReportTable]:
         first, *more = self.declared.tables
         return [first, *(each for each in more if len(self.now.rows[each.subjects]) >= each.fewest)]
 
@@ -56,7 +56,7 @@ class Report(NamedTuple):
     def is_empty(self) -> bool:
         return not any(map(self.is_filled, self.declared.tables))
 
-    def is_filled(self, table: Table) -> bool:
+    def is_filled(self, table: ReportTable) -> bool:
         """Return whether any figure of a table is something, in the period or a year before."""
         rows = [row for part in (self.now, self.before) for row in part.rows[table.subjects].items()]
         figures = ((fields, name) for key, fields in rows for name in table.figures if not CAPACITY & {key, name})
@@ -88,7 +88,7 @@ class Report(NamedTuple):
         gone = [fields for key, fields in before.items() if key not in now and any(map(fields.get, compared))]
         return [Pair(fields, before.get(key, {})) for key, fields in now.items()] + [Pair({}, each) for each in gone]
 
-    def sorted_pairs(self, table: Table) -> list[Pair]:
+    def sorted_pairs(self, table: ReportTable) -> list[Pair]:
         """Return the subjects of a table in the order that was asked for; those without the figure come last."""
         found, name = self.pairs(table.subjects, table.compared), self.controls.sort.removeprefix("-")
         if not table.has_total or name not in table.figures:
@@ -99,20 +99,20 @@ class Report(NamedTuple):
         known.sort(key=lambda pair: self.figure(pair.now, name), reverse=self.controls.sort.startswith("-"))
         return known + unknown
 
-    def columns(self, table: Table) -> Iterator[Column]:
+    def columns(self, table: ReportTable) -> Iterator[Column]:
         for name in table.figures:
             title, is_mixed = FIGURES[name].title, name == "figure"
             yield "Now" if is_mixed and not table.compared else title, name, False
             if name in table.compared:
                 yield BEFORE if is_mixed else f"{title}, year before", name, True
 
-    def block(self, table: Table) -> TableBlock:
+    def block(self, table: ReportTable) -> TableBlock:
         rows = [self.row(table, pair) for pair in self.sorted_pairs(table)]
         foot = self.row(table, Pair(self.now.total, self.before.total)) if table.has_total and rows else []
         headings = [self.heading(table, column) for column in self.columns(table)]
         return TableBlock(table.title, [Heading(subject_of(table)), *headings], rows, foot=foot)
 
-    def heading(self, table: Table, column: Column) -> Heading:
+    def heading(self, table: ReportTable, column: Column) -> Heading:
         """Return the heading of a column; in a table with a total, it sorts the subjects, the largest first."""
         (title, name, is_before), sort = column, self.controls.sort
         if not table.has_total or is_before:
@@ -121,7 +121,7 @@ class Report(NamedTuple):
         link = self.controls.filters.context.link(sort=name if direction == "descending" else f"-{name}")
         return Heading(title, is_number=True, link=link, direction=direction)
 
-    def row(self, table: Table, pair: Pair) -> list[Value]:
+    def row(self, table: ReportTable, pair: Pair) -> list[Value]:
         link = Link(pair.label(), self.link(table.link, pair.now or pair.before))
         note = Link(pair.label("note"), "") if table.note and pair.label("note") else None
         return [
@@ -167,7 +167,7 @@ class Report(NamedTuple):
             path += f"&{'ids' if path.startswith('/records/clients') else 'client_id'}={self.controls.asked.client_id}"
         return path.replace("?&", "?").rstrip("?")
 
-    def chart(self, chart: Chart) -> charts.Chart:
+    def chart(self, chart: ReportChart) -> charts.Chart:
         pairs, title, count = self.pairs(chart.subjects), chart.title, chart.limit
         if count:
             empty = (None, 0) if chart.unit == "money" else (None,)
@@ -185,7 +185,7 @@ class Report(NamedTuple):
         rows = [self.aim(chart, pair) for pair in pairs] if count else []
         return draw(title, chart.unit, [pair.label() for pair in pairs], series, rows, "Target" if chart.target else "")
 
-    def aim(self, chart: Chart, pair: Pair) -> tuple[str, Any]:
+    def aim(self, chart: ReportChart, pair: Pair) -> tuple[str, Any]:
         title, form, _ = FIGURES[chart.note]
         note = value_of(self.figure(pair.now, chart.note), form).text
         target = self.figure(pair.now, chart.target) if chart.target else None
@@ -208,7 +208,7 @@ def load(tx: Tx, context: PageContext) -> Report:
     return Report(declared, controls, now, before)
 
 
-def subject_of(table: Table) -> str:
+def subject_of(table: ReportTable) -> str:
     return "Figure" if table.subjects in SECTIONS else table.subjects
 
 
@@ -216,7 +216,7 @@ def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:
     for model in models:
         for said in get_args(get_type_hints(model, include_extras=True).get(name))[1:]:
             if isinstance(said, str):
-                return in_words(said.replace("null", "none"), model.__struct_encode_fields__)
+                return describe(said.replace("null", "none"), model.__struct_encode_fields__)
     return ""
 
 

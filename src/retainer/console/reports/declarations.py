@@ -8,13 +8,13 @@ from msgspec import Struct
 from retainer.console.charts import Pattern, Unit
 from retainer.console.reports import figures
 from retainer.console.reports.controls import Controls, last_year
-from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS, Figures
+from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS, ReportFigures
 from retainer.reports import common, overview, profitability, revenue, tax, utilisation
 from retainer.reports.common import DefaultDay, Period
 from retainer.store.tx import Tx
 
 
-class Chart(NamedTuple):
+class ReportChart(NamedTuple):
     """A chart of the subjects of a table: columns, or bars below each other for the first `limit` subjects.
 
     The first series has a second one for the year before, if that has a pattern. `note` and `target` are figures.
@@ -30,7 +30,7 @@ class Chart(NamedTuple):
     target: str = ""
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A table of subjects; `compared` figures have a second column for the year before. `link` is a subject's page.
 
     With fewer subjects than `fewest`, it would say what the first table says.
@@ -46,15 +46,15 @@ class Table(NamedTuple):
     fewest: int = 1
 
 
-class Declaration(NamedTuple):
+class ReportDeclaration(NamedTuple):
     """A report: what reads its figures, its usual period, and the types of the API that describe its figures."""
 
     title: str
-    read: Callable[[Tx, Controls, Period], Figures]
+    read: Callable[[Tx, Controls, Period], ReportFigures]
     default_start: DefaultDay
     facts: tuple[str, ...]
-    charts: tuple[Chart, ...]
-    tables: tuple[Table, ...]
+    charts: tuple[ReportChart, ...]
+    tables: tuple[ReportTable, ...]
     models: tuple[type[Struct], ...]
     default_end: DefaultDay | None = None
 
@@ -64,36 +64,36 @@ BILLABLE = "billable_utilisation_percent"
 TIME = ("available_minutes", "tracked_minutes", "billable_minutes", "utilisation_percent", BILLABLE)
 USE = (*TIME, "target_percent", "billable_value")
 REPORTS = {
-    "overview": Declaration(
+    "overview": ReportDeclaration(
         "Overview",
         figures.read_overview,
         common.month_begins,
         ("revenue", "collected", "outstanding", BILLABLE),
         (
-            Chart("Revenue and expenses, before tax", "net", BARS, "outlined", limit=2, note="figure"),
-            Chart("Collected and outstanding, including tax", "gross", BARS, "outlined", limit=3, note="figure"),
+            ReportChart("Revenue and expenses, before tax", "net", BARS, "outlined", limit=2, note="figure"),
+            ReportChart("Collected and outstanding, including tax", "gross", BARS, "outlined", limit=3, note="figure"),
         ),
         tuple(
-            Table(title, title, ("figure",), () if title == "Right now" else ("figure",), has_total=False)
+            ReportTable(title, title, ("figure",), () if title == "Right now" else ("figure",), has_total=False)
             for title in SECTIONS
         ),
         (overview.OverviewMoney, overview.OverviewTime),
     ),
-    "revenue-by-month": Declaration(
+    "revenue-by-month": ReportDeclaration(
         "Revenue by month",
         figures.read_months,
         last_year,
         ("revenue", "collected", "outstanding_at_end"),
         (
-            Chart("Revenue, before tax", "Month", {"revenue": "solid"}, "outlined"),
-            Chart(
+            ReportChart("Revenue, before tax", "Month", {"revenue": "solid"}, "outlined"),
+            ReportChart(
                 "Collected, and outstanding at the end, including tax",
                 "Month",
                 {"collected": "striped", "outstanding": "line"},
             ),
         ),
         (
-            Table(
+            ReportTable(
                 "Revenue by month",
                 "Month",
                 ("invoiced", "credited", "revenue", "collected", "outstanding"),
@@ -103,14 +103,14 @@ REPORTS = {
         ),
         (revenue.RevenueByMonth, revenue.RevenueByClient),
     ),
-    "revenue-by-client": Declaration(
+    "revenue-by-client": ReportDeclaration(
         "Revenue by client",
         figures.read_clients,
         common.year_begins,
         ("revenue", "clients", "largest_share"),
-        (Chart("Revenue by client", "Client", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
+        (ReportChart("Revenue by client", "Client", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
         (
-            Table(
+            ReportTable(
                 "Revenue by client",
                 "Client",
                 (
@@ -123,20 +123,20 @@ REPORTS = {
         ),
         (revenue.RevenueByClient,),
     ),
-    "utilisation": Declaration(
+    "utilisation": ReportDeclaration(
         "Utilisation",
         figures.read_people,
         last_year,
         (BILLABLE, "utilisation_percent", "billable_share_percent", "billable_value"),
         (
-            Chart(
+            ReportChart(
                 "Billable utilisation by month",
                 "Month",
                 {BILLABLE: "line", "target_percent": "target"},
                 "dashed",
                 "percent",
             ),
-            Chart(
+            ReportChart(
                 "Billable utilisation by person",
                 "Person",
                 {BILLABLE: "solid"},
@@ -148,20 +148,20 @@ REPORTS = {
             ),
         ),
         (
-            Table(
+            ReportTable(
                 "Utilisation by person", "Person", USE, (BILLABLE,), f"/records/time-entries?user_id={{user_id}}&{DAYS}"
             ),
-            Table("Utilisation by month", "Month", USE, (BILLABLE,), has_total=False, fewest=2),
+            ReportTable("Utilisation by month", "Month", USE, (BILLABLE,), has_total=False, fewest=2),
         ),
         (utilisation.Utilisation,),
     ),
-    "profitability": Declaration(
+    "profitability": ReportDeclaration(
         "Profitability",
         figures.read_projects,
         common.year_begins,
         ("revenue", "profit", "margin_percent", "billable_value", "to_bill_amount"),
         (
-            Chart(
+            ReportChart(
                 "Revenue and cost by project",
                 "Project",
                 {"revenue": "solid", "cost": "striped", "billable_value": "outlined"},
@@ -170,7 +170,7 @@ REPORTS = {
             ),
         ),
         (
-            Table(
+            ReportTable(
                 "Profitability by project",
                 "Project",
                 (
@@ -184,29 +184,29 @@ REPORTS = {
         ),
         (profitability.ProjectProfitability,),
     ),
-    "tax": Declaration(
+    "tax": ReportDeclaration(
         "Tax",
         figures.read_tax,
         common.month_begins,
         ("tax", "paid_tax", "input_tax"),
         (),
         (
-            Table(
+            ReportTable(
                 "Invoices and credit notes by rate",
                 "Rate",
                 ("document_count", "credited_count", "credited", "credited_tax", "net", "tax"),
             ),
-            Table(
+            ReportTable(
                 "Discounts and write-offs by rate",
                 "Rate",
                 ("discounts", "discounts_tax", "written_off_net", "written_off_tax"),
             ),
-            Table(
+            ReportTable(
                 "Payments and refunds by rate",
                 "Rate of payments",
                 ("payment_count", "refund_count", "refunded", "refunded_tax", "paid", "paid_tax"),
             ),
-            Table("Input tax by rate", "Rate of expenses", ("expense_count", "expenses", "input_tax")),
+            ReportTable("Input tax by rate", "Rate of expenses", ("expense_count", "expenses", "input_tax")),
         ),
         (tax.TaxByRate, tax.InputTaxByRate),
         common.end_of_last_month,

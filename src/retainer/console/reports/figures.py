@@ -192,7 +192,7 @@ def change_of(now: Decimal, before: Decimal, form: Format) -> str:
     return "unchanged" if now == before else f"{half_up(100 * change * base[1], whole * base[0]):+}%"
 
 
-class Figures(NamedTuple):
+class ReportFigures(NamedTuple):
     """What a report says about a period in one currency: the fields of its subjects by table and key, and the total.
 
     A subject has a `label`, perhaps a `note`, and a `format` if its `figure` has its own.
@@ -218,7 +218,7 @@ def month_label(month: str) -> str:
     return f"{date.fromisoformat(f'{month}-01'):%b %Y}"
 
 
-def read_overview(tx: Tx, controls: Controls, period: Period) -> Figures:
+def read_overview(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     report = overview.read_overview(tx, controls.ask(ReportQuery, period), period, since_arrival=True)
     total = total_of(report.money, controls.currency) | asdict(report.time)
     for part in ("clients", "projects", "tasks", "quotes", "tickets", "sites"):
@@ -232,10 +232,10 @@ def read_overview(tx: Tx, controls: Controls, period: Period) -> Figures:
             link = "" if name in BALANCES and controls.period.to < tx.today else shown.link
             fields = {"label": shown.title, "figure": total.get(name, zero), "format": shown.format, "link": link}
             rows.setdefault(title, {})[name] = fields
-    return Figures(rows, total, [each.currency for each in report.money])
+    return ReportFigures(rows, total, [each.currency for each in report.money])
 
 
-def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
+def read_months(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     """Return the months of a period, with what was outstanding at the end of each; months match by their position."""
     query, currency = controls.ask(ReportQuery, period), controls.currency
     report = revenue.get_report_revenue_by_month(tx, query).data
@@ -246,20 +246,20 @@ def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
         own = {"label": month_label(month), "first": days.first, "to": days.to, "outstanding": outstanding}
         rows[position] = {**found.get(month, {}), **own}
     total = total_of(report.totals, currency) | {"outstanding": None, "outstanding_at_end": outstanding}
-    return Figures({"Month": rows}, total, [each.currency for each in report.totals])
+    return ReportFigures({"Month": rows}, total, [each.currency for each in report.totals])
 
 
-def read_clients(tx: Tx, controls: Controls, period: Period) -> Figures:
+def read_clients(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     report = revenue.get_report_revenue_by_client(tx, controls.ask(ReportQuery, period)).data
     rows = in_currency(report.rows, controls.currency, "client_id", "client_name")
     total = total_of(report.totals, controls.currency)
     total["clients"] = sum(row["revenue"] > 0 for row in rows.values())
     total["largest_share"] = next((row["share_percent"] for row in rows.values()), None)
-    return Figures({"Client": rows}, total, [each.currency for each in report.totals])
+    return ReportFigures({"Client": rows}, total, [each.currency for each in report.totals])
 
 
-def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
-    """Return people and months; capacity counts since somebody was added or first tracked time."""
+def read_people(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
+    """Return people and months; capacity counts from the day that a person was added or first tracked time."""
     query = controls.ask(utilisation.UtilisationQuery, period)
     report = utilisation.read_report(tx, query, period, since_arrival=True)
     people: dict[object, Fields] = {row.user_id: {**asdict(row), "label": row.user_name} for row in report.rows}
@@ -274,10 +274,12 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
         if each.billable_minutes
     ]
     rows = {"Person": people, "Month": months}
-    return Figures(rows, {**asdict(total), "label": "Total"}, [each.currency for each in total.other_currencies], notes)
+    return ReportFigures(
+        rows, {**asdict(total), "label": "Total"}, [each.currency for each in total.other_currencies], notes
+    )
 
 
-def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
+def read_projects(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     query = controls.ask(profitability.ProfitabilityQuery, period)
     report = profitability.read_report(tx, query)
     found = in_currency(report.rows, controls.currency, "project_id", "project_name")
@@ -293,7 +295,7 @@ def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
         if each.currency != controls.currency and each.tracked_minutes
     ]
     rows = {key: with_cost(row) for key, row in found.items()}
-    return Figures({"Project": rows}, total, [each.currency for each in report.totals], notes)
+    return ReportFigures({"Project": rows}, total, [each.currency for each in report.totals], notes)
 
 
 def with_cost(row: Fields) -> dict[str, Any]:
@@ -308,7 +310,7 @@ def with_cost(row: Fields) -> dict[str, Any]:
     }
 
 
-def read_tax(tx: Tx, controls: Controls, period: Period) -> Figures:
+def read_tax(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     """Return the rates of documents, of payments and of expenses; each has figures with names of their own."""
     query = controls.ask(tax.TaxQuery, period)
     issued = tax.read_report(tx, query, period)
@@ -325,7 +327,7 @@ def read_tax(tx: Tx, controls: Controls, period: Period) -> Figures:
         for each in totals:
             total |= renamed(each, names) if each.currency == controls.currency else {}
     currencies = {each.currency for _, totals, _ in parts.values() for each in totals}
-    return Figures(rows, total, sorted(currencies), [BY_PAYMENT_NOTE])
+    return ReportFigures(rows, total, sorted(currencies), [BY_PAYMENT_NOTE])
 
 
 def rate_label(row: tax.TaxByRate | tax.InputTaxByRate) -> str:

@@ -1,0 +1,172 @@
+"""The pages of jobs: the list, one with its bar, its refused rows, and the buttons that stop and continue it."""
+
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from retainer import job_kinds
+from retainer.batches import archives
+from retainer.batches.bulk import BULK
+from retainer.batches.runs import BILLING_RUN
+from retainer.console.labels import in_words
+from retainer.console.names import Link, load_names
+from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
+from retainer.console.pages import sums
+from retainer.console.spreadsheets import dialect_of
+from retainer.errors import not_found
+from retainer.exchange import imported, plans, undoing
+from retainer.exchange.importers import IMPORTERS, KINDS
+from retainer.files.files import copy
+from retainer.jobs import jobs
+from retainer.jobs.jobs import ARCHIVE, DAILY, UPLOAD
+from retainer.jobs.kinds import Job
+from retainer.kernel.downloads import DOWNLOADS, OPEN_FILES
+from retainer.kernel.representations import RenderedFile, RunApart
+from retainer.kernel.resource import read_id
+from retainer.schema import jobs as schema
+from retainer.schema.billing import invoices
+from retainer.schema.identity import users
+from retainer.store.tx import Actor, Store, Tx
+from retainer.web.csv_files import Cell
+from retainer.web.pages import csv_response
+
+SHOWN, MAX_DOWNLOADED = 50, 10_000
+COLUMNS = {name for each in IMPORTERS.values() for source in each.sources.values() for name in source.columns}
+"""The fields that files of other programs have, which people read as labels."""
+
+
+def find(tx: Tx, context: PageContext) -> Job:
+    """Return the job of the path, if the user may see it: members see their own. Raises `not_found`."""
+    job = tx.get(schema.jobs, read_id(context.path_parameters["job"], schema.jobs), Job)
+    if job.kind in {DAILY, UPLOAD} or not (context.may("records") or job.user_id == context.person.user_id):
+        raise not_found("job")
+    return job
+
+
+def show_list(tx: Tx, context: PageContext) -> Reply:
+    found = jobs.list_jobs(tx, None if context.may("records") else context.person.user_id)
+    return context.render(
+        "jobs", jobs=found, names=load_names(tx, users, {job.user_id for job in found if job.user_id})
+    )
+
+
+def show(tx: Tx, context: PageContext) -> Reply:
+    job = find(tx, context)
+    leads_to = lead_of(tx, job) if context.may("records") else None
+    follows = context.query.text("follow") == "yes" and not job.refused
+    if leads_to is not None and follows and job.kind == BILLING_RUN:
+        return context.redirect(leads_to.path, job.message or "")
+    refused = jobs.list_refusals(tx, job, SHOWN) if job.refused else []
+    refused = [row._replace(message=worded(job, row.message)) for row in refused]
+    names = load_names(tx, users, {job.user_id} if job.user_id else set())
+    is_unknown = job.next_step_at is not None and job.kind not in job_kinds.KINDS
+    return context.render(
+        "job",
+        job=job,
+        is_unknown=is_unknown,
+        leads_to=leads_to,
+        follows=follows and job.kind == ARCHIVE,
+        refused=refused,
+        names=names,
+        **of_import(tx, context, job),
+    )
+
+
+def worded(job: Job, reason: str) -> str:
+    """Return why a row was refused, with labels in place of the names of fields."""
+    return in_words(reason, COLUMNS if job.kind in KINDS else ())
+
+
+def lead_of(tx: Tx, job: Job) -> Link | None:
+    """Return where people go on once a job has ended: the invoices that it has made or changed, or its file."""
+    if job.next_step_at is not None:
+        return None
+    if job.kind == BULK.name and job.options["kind"] == "invoices":
+        ids = ",".join(str(invoice_id) for invoice_id, _ in job.options["records"])
+        return Link("Show the invoices", f"/billing-run/invoices?ids={ids}")
+    if job.kind == BILLING_RUN and (made := jobs.list_records(tx, job, invoices.name)):
+        return Link("Check and issue the drafts", f"/billing-run/invoices?ids={','.join(map(str, made))}")
+    if job.kind == ARCHIVE and job.status == "done" and job.counts and archives.has_file(tx, job):
+        return Link("Download PDFs (ZIP)", f"/jobs/{job.id}/file")
+    return None
+
+
+class StoredArchive(NamedTuple):
+    """The file that a job has made, which is read once it is wanted."""
+
+    job: Job
+    store: Store
+    actor: Actor
+
+    @property
+    def tag(self) -> str:
+        return ""
+
+    def finish(self, account_id: int, _: RunApart) -> RenderedFile:
+        """Return the ZIP. Raises `not_found` once it was deleted or replaced."""
+        name, download, content = f"documents-{self.job.created_at[:10]}.zip", None, b""
+        with self.store.begin(self.actor, write=False) as tx:
+            tx.snapshot()
+            if not (self.job.counts and archives.has_file(tx, self.job)):
+                raise not_found("file")
+            pieces = archives.zipped(tx, self.job.id)
+            if OPEN_FILES.exists():
+                download = DOWNLOADS.get(account_id, f"job {self.job.id}", partial(copy, tx, pieces))
+            else:
+                content = b"".join(pieces)
+        return RenderedFile(content, name, is_shown=False, download=download)
+
+
+def download_file(tx: Tx, context: PageContext) -> Reply:
+    """Return the file of a job that is done, unless the role of its user no longer includes it. Raises `not_found`."""
+    job = find(tx, context)
+    if job.kind != ARCHIVE or job.status != "done" or not context.may("records"):
+        raise not_found("file")
+    return FileReply("application/zip", StoredArchive(job, tx.store, tx.actor))
+
+
+def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
+    """Return what the page of an import shows in addition: its sums, and what a user can do with it."""
+    can_continue = job.status in {"stopped", "failed"}
+    shown: dict[str, Any] = {"sums": [], "can_import": False, "can_undo": False, "can_continue": can_continue}
+    if job.kind not in KINDS:
+        return shown
+    if of_file := plans.options(job).sums:
+        shown["sums"].append(sums.sums_of_file(of_file))
+    if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
+        shown["sums"].append(sums.sums_now(now))
+    shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
+    if context.may("settings") and job.next_step_at is None:
+        shown["can_import"] = job.is_dry_run and job.status == "done"
+        shown["can_undo"] = not job.is_dry_run and undoing.count_left(tx, job.id) > 0
+    return shown
+
+
+def download_refused(tx: Tx, context: PageContext) -> Reply:
+    """Return the rows that the job has not written, at most MAX_DOWNLOADED, as a file for spreadsheets."""
+    job = find(tx, context)
+    name, dialect = f"job-{job.id}-refused", dialect_of(tx)
+    if job.kind in KINDS:
+        headings = ["Line", "Reason", *plans.options(job).headings]
+        found = islice(plans.refused_rows(tx, job, MAX_DOWNLOADED), MAX_DOWNLOADED)
+        cells: list[tuple[Cell, ...]] = [(row.line, row.reason, *row.cells) for row in found]
+        return csv_response(name, headings, cells, NO_STORE, dialect=dialect)
+    refused = jobs.list_refusals(tx, job, MAX_DOWNLOADED)
+    rows = [(row.position, row.name, row.message) for row in refused]
+    return csv_response(name, ["Row", "Name", "Reason"], rows, NO_STORE, dialect=dialect)
+
+
+RESUMES = {**dict.fromkeys(KINDS, undoing.resume), ARCHIVE: archives.resume}
+"""How the jobs of some kinds continue; those of all others can go on whatever has happened since."""
+
+
+def stop(tx: Tx, context: PageContext) -> Reply:
+    job = find(tx, context)
+    jobs.stop(tx, job)
+    return context.redirect(f"/jobs/{job.id}", "Stopped. What it has done stays.", kind="warn")
+
+
+def resume(tx: Tx, context: PageContext) -> Reply:
+    job = find(tx, context)
+    RESUMES.get(job.kind, jobs.resume)(tx, job)
+    return context.redirect(f"/jobs/{job.id}", "It continues where it was.")
