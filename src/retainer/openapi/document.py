@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document, generated from the declarations of operations; and its pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 
 import msgspec
@@ -9,7 +9,7 @@ from msgspec import Struct
 from retainer import __version__
 from retainer.kernel import answers
 from retainer.kernel.http import Request, Response
-from retainer.kernel.resource import Operation
+from retainer.kernel.resource import Bound
 from retainer.kernel.routes import Routes
 from retainer.openapi import operations, refusals
 from retainer.openapi.headers import ANY, RESPONSE_HEADERS, Json, header_of, request_headers
@@ -34,22 +34,23 @@ CONVENTIONS = """\
 - **Errors**: `message` says what to do, `code` is for programs, `errors` lists all errors; a 405 has `Allow`."""
 
 
-def document(declared: list[Operation], base_url: str) -> Json:
+def document(declared: Collection[Bound], base_url: str) -> Json:
     """Return the document of operations served at a base URL. Raises TypeError for a missing description."""
     included: dict[type[Struct], dict[str, type[Struct]]] = {
-        model: {str(source.table.name): source.model for _, source in operation.selectable.relations.values()}
-        for operation in declared
-        if operation.selectable and (model := operation.answer.reads)
+        model: {str(source.table.name): source.model for _, source in bound.selectable.relations.values()}
+        for bound in declared
+        if bound.selectable and (model := bound.operation.answer.reads)
     }
     schemas, tags, paths = Schemas(included), Json(), Json()
     # Responses first: the names of schemas in bodies depend on which models responses have.
-    successes = [operations.answers_of(operation, schemas) for operation in declared]
-    lists = {operation.path for operation in declared if operation.paged}
-    for operation, responses in zip(declared, successes, strict=True):
+    successes = [operations.answers_of(bound, schemas) for bound in declared]
+    lists = {bound.operation.path for bound in declared if bound.operation.paged}
+    for bound, responses in zip(declared, successes, strict=True):
+        operation = bound.operation
         if text := operation.introduction:
             tags.setdefault(operation.resource.tag, {})[text] = None  # each module once, in their order
         methods = paths.setdefault(operation.path, {})
-        methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
+        methods[operation.method.lower()] = operations.described(bound, responses, schemas, lists)
     errors = refusals.responses(schemas)
     if schemas.undescribed:
         raise TypeError(f'Describe these in Annotated[..., "..."]: {", ".join(dict.fromkeys(schemas.undescribed))}.')
@@ -83,7 +84,7 @@ def answer(request: Request, routes: Routes) -> Response:
 @lru_cache(maxsize=1)
 def document_of(routes: Routes) -> Json:
     """Return the document for any address, cached because it takes 0.1 seconds."""
-    return document(routes.operations, ANYWHERE)
+    return document(routes.bound.values(), ANYWHERE)
 
 
 @lru_cache(maxsize=len(FORMS))

@@ -11,7 +11,7 @@ from sqlalchemy import Table
 
 from retainer.kernel import paging, query
 from retainer.kernel.answers import Feed, Nothing, One, SummedList
-from retainer.kernel.resource import Operation
+from retainer.kernel.resource import Bound, Operation
 from retainer.openapi import refusals
 from retainer.openapi.headers import ONLY_CREATES, Json, always_and
 from retainer.openapi.schemas import Schemas, description_of
@@ -41,7 +41,8 @@ SORT_KEY = "A field to sort by; a minus means descending order."
 SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
 
 
-def described(operation: Operation, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
+def described(bound: Bound, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
+    operation = bound.operation
     about, scope = operation.about, operation.scope
     anything = operation.resource.needs or "Needs a valid key with any scopes."
     needs = f"Needs the scope `{scope}`." if scope else anything
@@ -53,7 +54,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     body = model and {"schema": schemas.body(model, operation.use)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
-        406: bool(operation.elsewhere or operation.representations),
+        406: bool(bound.media_types_of_others or operation.representations),
         409: writes,
         410: isinstance(operation.answer, Feed),
         412: operation.target is not None or operation.batched,
@@ -69,13 +70,14 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
         "description": f"{about}\n\n{needs}",
         "x-required-scope": scope,
         "security": [{scheme: [scope] if scope else []} for scheme in ("bearer", "apiKey")],
-        "parameters": [*_path_parameters(operation, lists, schemas), *_query_parameters(operation, schemas), *headers],
+        "parameters": [*_path_parameters(operation, lists, schemas), *_query_parameters(bound, schemas), *headers],
         **({"requestBody": {"required": True, "content": {"application/json": body}}} if body else {}),
         "responses": responses | {str(status): refusals.reference(status) for status in refused},
     }
 
 
-def answers_of(operation: Operation, schemas: Schemas) -> Json:
+def answers_of(bound: Bound, schemas: Schemas) -> Json:
+    operation = bound.operation
     created = operation.created
     is_record = isinstance(operation.answer, One) and operation.answer.is_record
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
@@ -84,7 +86,7 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if isinstance(operation.answer, Nothing):
         return {"204": {"description": "Done; the response has no body.", **headers}}
-    schema = _whole_or_partial(operation, schemas)
+    schema = _whole_or_partial(bound, schemas)
     done = "The record was created." if created else "The current record." if is_record else "The result."
     content = {"application/json": {"schema": schema}}
     for form in operation.representations:
@@ -96,14 +98,14 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     return success | (unchanged if operation.answer.reads and not operation.paged else {})
 
 
-def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
-    answer = operation.answer
+def _whole_or_partial(bound: Bound, schemas: Schemas) -> Json:
+    answer = bound.operation.answer
     if isinstance(answer, One):
         made = partial(schemas.response, answer.model, answer.meta)
     else:
         made = partial(schemas.page, answer.hint)
     whole = made(is_partial=False)
-    return {"anyOf": [whole, made(is_partial=True)]} if operation.selectable else whole
+    return {"anyOf": [whole, made(is_partial=True)]} if bound.selectable else whole
 
 
 def share(operations: list[Json]) -> Json:
@@ -151,9 +153,10 @@ def noun_of(table: Table | None) -> str:
     return "record" if table is None else singular(table)
 
 
-def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
+def _query_parameters(bound: Bound, schemas: Schemas) -> list[Json]:
+    operation = bound.operation
     model, table = operation.query, operation.resource.table
-    parameters = [*(_paging(operation, schemas) if operation.paged else ()), *_selection(operation, schemas)]
+    parameters = [*(_paging(operation, schemas) if operation.paged else ()), *_selection(bound, schemas)]
     defaults = {field.name: field.default for field in msgspec.structs.fields(model) if field.default is not None}
     for name, parameter in query.parameters(model).items():
         field = parameter.field
@@ -187,9 +190,9 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     ]
 
 
-def _selection(operation: Operation, schemas: Schemas) -> list[Json]:
+def _selection(bound: Bound, schemas: Schemas) -> list[Json]:
     """Return `include`, if there is something to include, and `fields`; lists of some records have more or less."""
-    selectable, model = operation.selectable, operation.answer.reads
+    selectable, model = bound.selectable, bound.operation.answer.reads
     if selectable is None or model is None:
         return []
     owner = f"{model.__name__}{'List' if selectable.is_list and selectable.parts else ''}"

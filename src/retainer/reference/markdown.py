@@ -25,7 +25,7 @@ TOKENS = {Name.Tag: "name", String: "string", Keyword: "name", Comment: "comment
 """The tokens of code that are highlighted."""
 
 
-class Heading(NamedTuple):
+class SectionHeading(NamedTuple):
     """The heading of a section."""
 
     text: str
@@ -34,7 +34,7 @@ class Heading(NamedTuple):
     """The method of the operation that the section describes."""
 
 
-class Renderer(RendererHTML):
+class MarkdownRenderer(RendererHTML):
     """A renderer of Markdown with our headings, tables and code."""
 
     def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
@@ -81,7 +81,7 @@ class Renderer(RendererHTML):
         )
 
 
-MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
+MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=MarkdownRenderer).enable("table")
 
 
 def html_of(text: str) -> str:
@@ -89,14 +89,14 @@ def html_of(text: str) -> str:
     return html
 
 
-def headings(text: str) -> list[Heading]:
+def headings(text: str) -> list[SectionHeading]:
     tokens = MARKDOWN.parse(text)
     found = []
     for index, token in enumerate(tokens):
         if token.nesting == 1 and token.tag == SECTION:
             title, first = tokens[index + 1].content, tokens[index + 4 : index + 5]
             operation = OPERATION.match(first[0].content) if first else None
-            found.append(Heading(title.replace("`", ""), slug(title), operation[1] if operation else ""))
+            found.append(SectionHeading(title.replace("`", ""), slug(title), operation[1] if operation else ""))
     return found
 
 

@@ -15,7 +15,7 @@ from retainer.openapi import document as openapi
 from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
-from retainer.reference.markdown import Heading, headings, slug
+from retainer.reference.markdown import SectionHeading, headings, slug
 from retainer.reference.resources import EVERY_LIST, parameter_of, resources_of
 from retainer.web.pages import TEMPLATES, markup
 
@@ -48,7 +48,7 @@ class ReferencePage(NamedTuple):
         return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
 
     @property
-    def headings(self) -> list[Heading]:
+    def headings(self) -> list[SectionHeading]:
         return headings(self.text)
 
 

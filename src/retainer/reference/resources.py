@@ -37,6 +37,7 @@ ONLY_IN = {
     "already_billed": {"Invoices"},
     "nothing_to_bill": {"Invoices"},
     "not_owner": {"Time entries", "Expenses"},
+    "mail_not_configured": {"Messages"},
 }
 """The codes that only some resources have."""
 
@@ -50,7 +51,7 @@ class DocumentedField(NamedTuple):
     text: str
 
 
-class Model(NamedTuple):
+class DocumentedModel(NamedTuple):
     """An object with fields."""
 
     title: str
@@ -67,6 +68,8 @@ class Entry(NamedTuple):
     parameters: list[DocumentedField]
     sorts: list[str]
     headers: list[str]
+    is_selectable: bool
+    """Whether requests can limit the fields of its records."""
     fields: list[DocumentedField]
     errors: dict[str, list[str]]
     example: Example
@@ -79,14 +82,14 @@ class Entry(NamedTuple):
         return "by id" if self.operation.by_id else "for PATCH" if self.operation.method == "PUT" else ""
 
 
-class Resource(NamedTuple):
+class DocumentedResource(NamedTuple):
     """A resource: its description, its operations and models, and the `parts` of these on a page of their own."""
 
     title: str
     text: str
     entries: list[Entry]
-    models: list[Model]
-    parts: list[Model]
+    models: list[DocumentedModel]
+    parts: list[DocumentedModel]
 
     @property
     def path(self) -> str:
@@ -108,7 +111,7 @@ class Resource(NamedTuple):
         return self.text.partition("\n\n")[0].replace("\n", " ")
 
 
-def resources_of(routes: Routes, document: Json) -> list[Resource]:
+def resources_of(routes: Routes, document: Json) -> list[DocumentedResource]:
     found = []
     for tag in document["tags"]:
         operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
@@ -119,7 +122,7 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
         text = tag["description"].removeprefix(f"{tag['name']}: ")
         entries = [entry(each, document) for each in operations]
         kept = len(models) if len(models) <= MAX_MODELS else 1
-        found.append(Resource(tag["name"], text[0].upper() + text[1:], entries, models[:kept], models[kept:]))
+        found.append(DocumentedResource(tag["name"], text[0].upper() + text[1:], entries, models[:kept], models[kept:]))
     return found
 
 
@@ -148,6 +151,7 @@ def entry(operation: Operation, document: Json) -> Entry:
         [parameter_of(each, document) for each in others],
         [*sorts],
         headers,
+        any(each["name"] == "fields" for each in parameters),
         fields,
         refusals,
         examples().operations[operation.id],
@@ -192,7 +196,7 @@ def walk(hints: Iterable[Any]) -> Iterator[str]:
             todo += get_args(bare)
 
 
-def described(name: str, document: Json, *, is_sent: bool) -> Model:
+def described(name: str, document: Json, *, is_sent: bool) -> DocumentedModel:
     schemas = document["components"]["schemas"]
     answered, listed = schemas.get(name, NOWHERE), schemas.get(f"{name}Summary", NOWHERE)
     bodies = [schemas[name + use] for use in USES if name + use in schemas] or [answered] * is_sent
@@ -207,7 +211,7 @@ def described(name: str, document: Json, *, is_sent: bool) -> Model:
         shown = returned or written[key]
         about = {"description": written.get(key, shown).get("description")}
         fields.append(field_of(key, shown | about, document, ", ".join(filter(None, (use, single)))))
-    return Model(title_of(name), [*bodies, answered][0]["description"], fields)
+    return DocumentedModel(title_of(name), [*bodies, answered][0]["description"], fields)
 
 
 def writable(body: Json) -> Json:

@@ -16,10 +16,10 @@ PARTS = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>:?)|\{\}|[{}]')
 
 def curl(example: Example) -> str:
     lines = [f'curl --fail-with-body "$RETAINER_URL{example.path}"']
-    if example.method != ("POST" if example.request else "GET"):
+    if example.method != ("GET" if example.request is None else "POST"):
         lines.append(f"--request {example.method}")
     lines.append('--header "Authorization: Bearer $RETAINER_KEY"')
-    if example.request:
+    if example.request is not None:
         body = json_text(example.request).replace("'", r"'\''")
         lines.append(f"--json '{body}'")
     return " \\\n  ".join(lines)
@@ -31,7 +31,7 @@ def python(example: Example) -> str:
         f"f\"{{os.environ['RETAINER_URL']}}{path}\"",
         'headers={"Authorization": f"Bearer {os.environ[\'RETAINER_KEY\']}"}',
         *([f"params={literal(dict(parse_qsl(query)))}"] if query else []),
-        *([f"json={literal(example.request)}"] if example.request else []),
+        *([] if example.request is None else [f"json={literal(example.request)}"]),
     ]
     call = "".join(f"    {argument},\n" for argument in arguments)
     lines = ["import os", "", "import requests", "", f"response = requests.{example.method.lower()}(\n{call})"]
@@ -42,10 +42,10 @@ def python(example: Example) -> str:
 def javascript(example: Example) -> str:
     options = [f'method: "{example.method}"'] if example.method != "GET" else []
     headers = ["Authorization: `Bearer ${process.env.RETAINER_KEY}`"]
-    if example.request:
+    if example.request is not None:
         headers.append('"Content-Type": "application/json"')
     options.append(f"headers: {{ {', '.join(headers)} }}")
-    if example.request:
+    if example.request is not None:
         options.append(f"body: JSON.stringify({json_text(example.request)})".replace("\n", "\n  "))
     inner = "".join(f"  {option},\n" for option in options)
     lines = [f"const response = await fetch(`${{process.env.RETAINER_URL}}{example.path}`, {{\n{inner}}});"]
@@ -56,7 +56,7 @@ def javascript(example: Example) -> str:
 def php(example: Example) -> str:
     headers = ["'Authorization: Bearer ' . getenv('RETAINER_KEY')"]
     options = [f"CURLOPT_CUSTOMREQUEST => '{example.method}'"] if example.method != "GET" else []
-    if example.request:
+    if example.request is not None:
         headers.append("'Content-Type: application/json'")
         body = json.dumps(example.request, indent=4, ensure_ascii=False)
         options.append(f"CURLOPT_POSTFIELDS => json_encode({PARTS.sub(_php, body)})".replace("\n", "\n    "))

@@ -55,7 +55,7 @@ SYNONYMS = {
 """Words of these pages, with those that other APIs use. A query for one of the latter finds both."""
 
 
-class Section(NamedTuple):
+class SearchSection(NamedTuple):
     """A section of a page, and what is searched in it: how often its title, page and text have each word."""
 
     address: str
@@ -68,7 +68,7 @@ class Section(NamedTuple):
 
 
 @cache
-def sections_of(routes: Routes) -> list[Section]:
+def sections_of(routes: Routes) -> list[SearchSection]:
     found = []
     for page in pages_of(routes).values():
         for part in SECTION.split(FENCE.sub("", page.text))[1:]:
@@ -78,7 +78,7 @@ def sections_of(routes: Routes) -> list[Section]:
             plain = " ".join(MARKS.sub("", TABLE_HEAD.sub("", text)).split())
             is_last = page.group == "More" or page.parent != "" or LAST.match(text.lstrip()) is not None
             words = (words_of(title), words_of(page.title), words_of(plain))
-            found.append(Section(address, title, page.title, plain, words, is_last))
+            found.append(SearchSection(address, title, page.title, plain, words, is_last))
     return found
 
 
@@ -88,7 +88,7 @@ def words_of(text: str) -> Counter[str]:
     return Counter(each for word in whole for each in {word, word.removesuffix("s"), *re.split(r"[_-]", word)})
 
 
-def search(routes: Routes, query: str) -> list[Section]:
+def search(routes: Routes, query: str) -> list[SearchSection]:
     """Return the sections with all words of a query, up to eight, each with an excerpt around the first as its text.
 
     Matches in headings come first, whole words too. A page has at most three results: its operations are alike.
@@ -103,7 +103,7 @@ def search(routes: Routes, query: str) -> list[Section]:
     return best[:MAX_RESULTS]
 
 
-def rank(section: Section, words: list[str]) -> int:
+def rank(section: SearchSection, words: list[str]) -> int:
     ranks = [max(rank_of_word(section, each) for each in meanings(word)) for word in words]
     is_page = section.title == section.page
     is_asked = is_page and " ".join(words) == section.title.casefold()
@@ -114,7 +114,7 @@ def meanings(word: str) -> list[str]:
     return [word, *(term for term, others in SYNONYMS.items() if word in others.split())]
 
 
-def rank_of_word(section: Section, wanted: str) -> int:
+def rank_of_word(section: SearchSection, wanted: str) -> int:
     each = wanted.split()
     for words, points in zip(section.words, (64, 8, 8), strict=True):
         if all(word in words for word in each):
