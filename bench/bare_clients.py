@@ -40,13 +40,15 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     early_payment_discount_percent: Decimal | None = None
     early_payment_discount_days: int | None = None
     language: str | None = None
+    reminders: bool = True
     notes: str | None = None
     external_id: str | None = None
     tag_ids: list[int] = []
 
 
 COLUMNS = ["id", "created_at", "updated_at", *NewClient.__struct_fields__[:-1]]
-CURRENCY, HOURLY_RATE, TAG_IDS = COLUMNS.index("currency"), COLUMNS.index("hourly_rate"), len(COLUMNS)
+CURRENCY, HOURLY_RATE, REMINDERS = map(COLUMNS.index, ("currency", "hourly_rate", "reminders"))
+TAG_IDS = len(COLUMNS)
 COUNTS = ("contacts_count", "projects_count", "sites_count")
 Client = msgspec.defstruct("Client", [*COLUMNS, "tag_ids", *COUNTS], gc=False)
 
@@ -142,7 +144,7 @@ class Clients:
             *(client.website, client.address_line1, client.address_line2, client.city, client.region),
             *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
             *(rate, tax, client.payment_terms_days, discount, client.early_payment_discount_days),
-            *(client.language, client.notes, client.external_id),
+            *(client.language, client.reminders, client.notes, client.external_id),
             *(printed_form(client.number), number_key(client.number), sort_key(client.name)),
             *(email and email.casefold() for email in (client.email, client.invoice_email)),
             *(search, account),
@@ -173,6 +175,7 @@ def cursor_after(row: tuple[Any, ...]) -> str:
 
 def record(row: tuple[Any, ...]) -> Any:
     values = list(row)
+    values[REMINDERS] = bool(values[REMINDERS])
     tags, units = values[TAG_IDS], values[HOURLY_RATE]
     values[TAG_IDS] = sorted(map(int, tags.split(","))) if tags else []
     if units is not None:

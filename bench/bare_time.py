@@ -16,6 +16,7 @@ class NewEntry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     client_id: int | None = None
     project_id: int | None = None
     billable: bool | None = None
+    is_settled: bool = False
     date: str | None = None
     description: str | None = None
     hourly_rate: Decimal | None = None
@@ -24,10 +25,11 @@ class NewEntry(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 COLUMNS = [
     *("id", "created_at", "updated_at", "client_id", "project_id", "ticket_id", "task_id", "user_id", "date"),
-    *("duration_minutes", "billable", "started_at", "ended_at", "description", "hourly_rate", "amount", "currency"),
-    *("invoice_id", "invoice_line_id", "external_id"),
+    *("duration_minutes", "billable", "is_settled", "started_at", "ended_at", "description", "hourly_rate", "amount"),
+    *("currency", "invoice_id", "invoice_line_id", "external_id"),
 ]
-BILLABLE, HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("billable", "hourly_rate", "amount", "currency"))
+BILLABLE, SETTLED = map(COLUMNS.index, ("billable", "is_settled"))
+HOURLY_RATE, AMOUNT, CURRENCY = map(COLUMNS.index, ("hourly_rate", "amount", "currency"))
 LATER = ["billing_status", "invoice_id", "invoice_line_id", "is_locked", "external_id"]
 Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 
@@ -47,7 +49,7 @@ LEFT JOIN clients c ON c.account_id = u.account_id AND c.id = coalesce(p.client_
 WHERE u.account_id = ? AND u.id = ?"""
 WRITTEN = [
     *("account_id", "created_at", "updated_at", "client_id", "project_id", "user_id", "date", "duration_minutes"),
-    *("billable", "description", "hourly_rate", "amount", "currency", "external_id", "search"),
+    *("billable", "is_settled", "description", "hourly_rate", "amount", "currency", "external_id", "search"),
 ]
 INSERT = f"INSERT INTO time_entries ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING {{}}"
 COUNT = """
@@ -136,7 +138,7 @@ class TimeEntries:
         search = entry.description.casefold() if entry.description else None
         values = (
             *(account, now, now, client, project, user, date, entry.duration_minutes),
-            *(billable, entry.description, rate, amount, currency, entry.external_id, search),
+            *(billable, entry.is_settled, entry.description, rate, amount, currency, entry.external_id, search),
         )
         minutes, buckets = entry.duration_minutes, [date[:length] for length in BUCKETS]
         of_user = (minutes, minutes if billable else 0, amount)
@@ -158,9 +160,10 @@ class TimeEntries:
 def record(row: tuple[Any, ...]) -> Any:
     *values, invoice, line, external_id = row
     digits = -DIGITS[values[CURRENCY]]
-    values[BILLABLE] = bool(values[BILLABLE])
+    values[BILLABLE], values[SETTLED] = bool(values[BILLABLE]), bool(values[SETTLED])
     values[AMOUNT] = Decimal(values[AMOUNT]).scaleb(digits)
     if values[HOURLY_RATE] is not None:
         values[HOURLY_RATE] = Decimal(values[HOURLY_RATE]).scaleb(digits)
-    billing_status = "billed" if line is not None else "unbilled" if values[BILLABLE] else "non_billable"
+    is_billed = line is not None or values[SETTLED]
+    billing_status = "billed" if is_billed else "unbilled" if values[BILLABLE] else "non_billable"
     return Entry(*values, billing_status, invoice, line, line is not None, external_id)

@@ -59,20 +59,25 @@ class Agency(NamedTuple):
     keys: list[str]
 
 
-def open_agency(path: Path, count: int) -> Agency:
-    """Make a database with one account, its admin and a number of keys with all scopes."""
-    engine = engines.Sqlite(path)
-    migrate(engine)
-    store = Store(engine)
-    details = AccountDetails(name="North Agency", plan="enterprise", hourly_rate=Decimal(90))
-    admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
+def open_account(store: Store, name: str, count: int) -> Agency:
+    """Open an account with its admin and a number of keys with all scopes."""
+    details = AccountDetails(name=f"{name.title()} Agency", plan="enterprise", hourly_rate=Decimal(90))
+    admin = users.UserDetails(name="Ana Lima", email=f"ana@{name}.example", role="admin")
     account, user = users.open_account(store, details, admin)
     with store.begin(operator_of(store, account), write=True) as tx:
         accounts.switch_api(tx, on=True)
         names = (f"key {number}" for number in range(count))
         made = [keys.create_key(tx, keys.KeyDetails(name, user, list(SCOPES))).value for name in names]
-    engine.close()
     return Agency(account, user, made)
+
+
+def open_agency(path: Path, count: int) -> Agency:
+    """Make a database with one account."""
+    engine = engines.Sqlite(path)
+    migrate(engine)
+    agency = open_account(Store(engine), "north", count)
+    engine.close()
+    return agency
 
 
 def fill(path: Path) -> list[str]:

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from retainer.settings import BASE_PATH, Settings
@@ -47,7 +48,7 @@ def requests(count: int) -> dict[str, list[tuple[str, str, str]]]:
     entries = [f"/time-entries/{rng.randint(1, ENTRIES)}" for _ in many]
     clients = [f"/clients/{rng.randint(1, CLIENTS)}" for _ in many]
     return {
-        NOTHING: [],
+        NOTHING: [("GET", client, "") for client in clients],
         "read one": [("GET", client, "") for client in clients],
         "list 25 with total": [("GET", "/clients", "")] * count,
         "create client": [("POST", "/clients", describe(rng, CLIENTS + n).decode()) for n in many],
@@ -89,11 +90,12 @@ def child(side: str, database: Path, key: str) -> None:
     for scenario, made in scenarios.items():
         if side == "bare" and scenario in CREATES:
             continue
+        answering = IDLE[side]() if scenario == NOTHING else app
         for request in made[:WARM]:
-            send(app, key, *request)
+            send(answering, key, *request)
         control("--zero")
         for request in made[WARM:]:
-            send(app, key, *request)
+            send(answering, key, *request)
         control(f"--dump={scenario}")
     if side == "Retainer":
         log_reads(app, key, scenarios["read one"])
@@ -138,7 +140,20 @@ def bare(database: Path) -> Callable[..., Any]:
     return Bare(Sqlite(str(database)))
 
 
+def idle() -> Any:
+    """Return an application that does nothing: what is counted of it is the way to it, which has no server."""
+    from testing.wsgi import wsgi  # noqa: PLC0415
+
+    return wsgi(SimpleNamespace(take=lambda watcher: watcher.proto.response_bytes(200, [], b"")))  # type: ignore[arg-type]
+
+
+def bare_idle() -> Any:
+    """Return a WSGI callable that does nothing."""
+    return lambda _, start_response: (start_response("200 OK", []), [b""])[1]
+
+
 OPENED = {"Retainer": retainer, "bare": bare}
+IDLE = {"Retainer": idle, "bare": bare_idle}
 
 
 def control(command: str) -> None:

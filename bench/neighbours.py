@@ -25,10 +25,10 @@ from urllib.parse import urlencode
 import psycopg
 from sqlalchemy import func, select
 
+from bench.data import open_account
 from bench.databases import add_option, databases
-from bench.large_invoices import PROJECTS, fill
 from bench.servers import RETAINER, Connection, request, start, stop, wait
-from bench.slow_senders import open_account, percentiles
+from bench.unbilled_data import PROJECTS, fill
 from retainer.identity.actors import operator_of
 from retainer.identity.people import sessions
 from retainer.rollups import doctor
@@ -47,6 +47,11 @@ KEYS = 40
 NAMES = itertools.count(1)
 THREE_YEARS = f"?from={datetime.now(UTC).date() - timedelta(days=1095)}"
 LONG_WORD = "Donaudampfschifffahrt" * 90
+
+
+def percentiles(taken: list[float]) -> tuple[float, float]:
+    """The median and the 99th percentile."""
+    return statistics.median(taken), statistics.quantiles(taken, n=100)[98]
 
 
 class Burden(NamedTuple):
@@ -152,7 +157,7 @@ def slow_writers(store: Store, count: int) -> Scene:
     """Accounts that each bill all time of a client in atomic batches, of which nothing stays."""
     parts: list[tuple[Burden | SentForm, list[str]]] = []
     for number in range(count):
-        keys = open_account(store, f"slow-{count}-{number}", 4)
+        keys = open_account(store, f"slow-{count}-{number}", 4).keys
         account, user = newest_account(store)
         (client,) = fill(store, [SLOW_ENTRIES], account, user).values()
         parts.append((burdens(client, [0, 0])["atomic batches of invoices"], keys))
@@ -276,7 +281,7 @@ def main() -> None:
         engine = Sqlite(file)
         migrate(engine)
         store = Store(engine)
-        keys, other = open_account(store, "burden", KEYS), open_account(store, "other", 100)
+        keys, other = open_account(store, "burden", KEYS).keys, open_account(store, "other", 100).keys
         (client,) = fill(store, [ENTRIES]).values()
         several = {f"{count} accounts that write slowly": slow_writers(store, count) for count in (8, 16, 32)}
         several["forms with many rows"] = form_with_many_rows(store)

@@ -16,15 +16,15 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from sqlalchemy import select
+from testing.console_pages import PAGES
 from testing.process import Client, Server, opened, running, with_database
-from tools.screenshots import PAGES
 
 from bench.child_data import add_children
 from bench.console_paths import console_paths
 from bench.databases import Place, add_option, databases
 from bench.depth_data import fill as fill_with_time
+from bench.log_data import log_requests
 from bench.report_data import add_money, bill_time
-from bench.request_log import log_requests
 from retainer.demo import Access, fill
 from retainer.identity.actors import OPERATORS, operator
 from retainer.identity.people import passwords, users

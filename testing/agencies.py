@@ -21,10 +21,16 @@ from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
+SMTP_URL, MAIL_FROM = "smtp://127.0.0.1:1?tls=none", "mail@retainer.example"
+"""Messages are queued; those tests that send them start a mail server."""
 RENDERERS = Renderers(wait_seconds=60, clock_seconds=60)
 atexit.register(RENDERERS.close)
 PATIENT_SECONDS = 20
 """Time limit of transactions in tests."""
+
+
+SITE = "http://agency.example"
+"""The public address of the server, which tests send as Host, too."""
 
 
 def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str, Any]:
@@ -46,7 +52,11 @@ def open_app(database: Path | str) -> App:
     Webhooks may send to this machine, where tests receive them.
     """
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    app = App(Settings(database_url=url, monitor_allow=LOOPBACK), io.BytesIO(), renderers=RENDERERS)
+    app = App(
+        Settings(database_url=url, monitor_allow=LOOPBACK, base_url=SITE, smtp_url=SMTP_URL, mail_from=MAIL_FROM),
+        io.BytesIO(),
+        renderers=RENDERERS,
+    )
     app.store.seconds = PATIENT_SECONDS
     return app
 

@@ -25,7 +25,7 @@ from typing import IO
 
 MODULES = (
     *("retainer.cli", "retainer.app", "retainer.demo", "retainer.openapi.document", "retainer.rollups.doctor"),
-    *("retainer.server.process.workers", "retainer.server.process.worker", "retainer.sites.monitor.probe"),
+    *("retainer.processes.workers", "retainer.processes.worker", "retainer.sites.monitor.probe"),
     *("retainer.store.engines.postgresql", "retainer.transfer.copying", "rich.console", "rich.progress"),
 )
 MAX_REQUEST = 1 << 17

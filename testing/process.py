@@ -481,7 +481,8 @@ def contents(database: Path) -> dict[str, list[tuple[Any, ...]]]:
     found = {}
     for name in names - REQUEST_LOG:
         columns = [row[1] for row in query(database, f"PRAGMA table_info({name})") if row[1] not in LIVING_COLUMNS]
-        found[name] = sorted(query(database, f"SELECT {', '.join(columns)} FROM {name}"), key=repr)
+        quoted = ", ".join(f'"{column}"' for column in columns)
+        found[name] = sorted(query(database, f"SELECT {quoted} FROM {name}"), key=repr)
     return found
 
 

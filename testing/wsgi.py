@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -59,6 +60,9 @@ class Client:
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         self.response = status, headers, body
         self.answered.set()
+
+    def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
+        self.response_bytes(status, headers, Path(file).read_bytes())
 
     def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None:
         self.response_bytes(status, headers, b"")

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 def current() -> Json:
     """Return the document as the declarations make it now."""
-    made: Json = json.loads(json.dumps(document(Routes(RESOURCES).operations, BASE_URL)))
+    made: Json = json.loads(json.dumps(document(Routes(RESOURCES).bound.values(), BASE_URL)))
     return made
 
 

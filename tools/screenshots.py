@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
+from testing.console_pages import PAGES
 from testing.ports import free_port
 from tests.browser import Browser, opened
-
-from retainer.console.catalogue import LISTS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
@@ -36,42 +35,6 @@ ACTED_ON = {
     "task": "tasks?status=in_progress",
 }
 """Lists whose first record has its actions shown."""
-PAGES = {
-    "today": "",
-    "api": "/api",
-    "switch": "/switch",
-    "keys": "/keys",
-    "new-key": "/keys/new?name=Zapier&preset=Time%20tracking",
-    "key": "/keys/1",
-    "edit-key": "/keys/4/edit",
-    "rotate-key": "/keys/4/rotate",
-    "revoke-key": "/keys/4/revoke",
-    "webhooks": "/webhooks",
-    "new-webhook": "/webhooks/new",
-    "webhook": "/webhooks/1",
-    "requests": "/requests?span=30d",
-    "report-overview": "/reports/overview",
-    "report-revenue-by-month": "/reports/revenue-by-month",
-    "report-revenue-by-client": "/reports/revenue-by-client",
-    "report-utilisation": "/reports/utilisation",
-    "report-profitability": "/reports/profitability",
-    "report-tax": "/reports/tax",
-    "people": "/people",
-    "person": "/people/2",
-    "deactivate": "/people/2/deactivate",
-    "audit": "/audit",
-    "sessions": "/sessions",
-    "search": "/search?q=optik",
-    **{f"list-{kind}": f"/records/{kind}" for kind in LISTS},
-    **{f"record-{kind}": f"/records/{kind}/1" for kind in LISTS if kind != "tags"},
-    **{f"new-{kind}": f"/records/{kind}/new" for kind in LISTS if kind not in ("credit-notes", "payments")},
-    "week": "/week",
-    "profile": "/profile",
-    "second-factor": "/profile/second-factor",
-    "settings": "/settings",
-    "logo": "/settings/logo",
-    "nowhere": "/nowhere",
-}
 
 
 @contextmanager
@@ -79,7 +42,8 @@ def demo() -> Iterator[dict[str, str]]:
     """Yield the address of the console of a running demo, and the email and password of its admin."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "retainer", "demo", "--json", "--no-monitor", "--port", str(free_port())]
-        environment = os.environ | {"RETAINER_DATA_DIR": folder}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("RETAINER_")}
+        environment = inherited | {"RETAINER_DATA_DIR": folder, "RETAINER_CONTACT": "support@agency.example"}
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
             assert process.stdout is not None
             try:

@@ -1,4 +1,4 @@
-"""Count the calls of our own functions that a request makes: python -m tools.calls.
+"""Count the calls of our own functions that a request makes: python -m bench.calls.
 
 A function that is called is a step on the way of a reader, and its module is a file to open. Built-in functions and
 libraries are not counted.
@@ -14,11 +14,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench.data import open_agency
-from bench.instructions import send
 from testing.wsgi import wsgi
 
 import retainer
+from bench.data import open_agency
+from bench.instructions import send
 from retainer.app import App
 from retainer.settings import Settings
 
