@@ -17,6 +17,9 @@ from testing.ports import free_port
 from retainer.events.sender.schedule import AHEAD, DUE_SINCE, PENDING
 from retainer.events.sender.schedule import DUE as DUE_WEBHOOKS
 from retainer.identity.people.sessions import EXPIRED
+from retainer.mail.sender.schedule import AHEAD as AHEAD_MAIL
+from retainer.mail.sender.schedule import DUE as DUE_MAIL
+from retainer.mail.sender.schedule import QUEUED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import EVENTS, REQUESTS, SUMS
@@ -27,7 +30,7 @@ from retainer.sites.uptime import FAILING
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.statements import Compiled, statements_of
+from retainer.store.statements import CompiledStatement, statements_of
 from retainer.traffic.recorder import ADD_TO_HOURS, ADD_TO_OPERATION_HOURS
 from tests.databases import PostgresqlDatabases, name_of, open_agencies
 
@@ -43,6 +46,7 @@ RETIRE = (
 
 BACKGROUND = (
     *(DUE_SITES.due, STALE_ACCOUNTS, PUT_OFF_ACCOUNTS, DUE_WEBHOOKS.due, DUE_SINCE, AHEAD, PENDING, FAILING),
+    *(DUE_MAIL.due, AHEAD_MAIL, QUEUED),
     *(OLD_RESPONSES, *EXPIRED),
     *(each.accounts for each in (*EVENTS, *REQUESTS, *SUMS)),
     *(ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
@@ -93,7 +97,7 @@ class Plans:
         self._texts: set[str] = set()
         of_account, of_all, run = self.statements.of_account, self.statements.of_all, Postgresql.run
 
-        def noted(compiled: Compiled) -> Compiled:
+        def noted(compiled: CompiledStatement) -> CompiledStatement:
             self._texts.add(compiled.text)
             return compiled
 

@@ -1,6 +1,7 @@
 """Fixtures: two agencies on a real database, fresh for every test."""
 
 import gc
+import io
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ from testing import process
 from testing.preloaded import Preloaded
 from xdist.scheduler import LoadFileScheduling
 
+from retainer.app import App
+from retainer.settings import Settings
 from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
 from retainer.store.engines.postgresql_connection import SESSION
@@ -48,6 +51,7 @@ SLOW_FILES = {
         "test_waits.py",
     ),
     *("test_in_a_browser.py", "test_month.py", "test_reference.py", "test_hostile.py", "test_hostile_console.py"),
+    *("test_interrupted.py", "test_upgrades.py", "test_way_back.py"),
     *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_conventions.py"),
     *("test_postgresql_outages.py", "test_limits_valkey.py", "test_mirror.py", "test_container.py", "test_parties.py"),
     *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
@@ -57,7 +61,10 @@ OF_SERVERS = (
     *("billing_races", "compression", "connections", "cursors", "hostile", "hostile_console", "life", "limits"),
     *("outside", "revocation", "slow_senders"),
 )
-OF_BROWSER = ("blackbox/test_reference", "browser/test_month", "console/test_in_a_browser")
+OF_BROWSER = (
+    *("blackbox/test_reference", "browser/test_month", "client_pages/test_in_a_browser"),
+    "console/test_in_a_browser",
+)
 SHARING = {f"tests/blackbox/test_{name}.py": "servers" for name in OF_SERVERS}
 SHARING |= {f"tests/{name}.py": "browser" for name in OF_BROWSER}
 """What tests of a file share with those of others; it takes seconds to start, so one process runs them all."""
@@ -173,6 +180,14 @@ def api(both: tuple[ApiClient, ApiClient]) -> ApiClient:
 def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
     """A client of the other agency, on the same server."""
     return both[1]
+
+
+@pytest.fixture
+def unnamed(api: ApiClient) -> Iterator[ApiClient]:
+    """The client on a server whose operator has set no public address: it is that of each request."""
+    app = App(Settings(database_url=api.app.settings.database), io.BytesIO())
+    yield api.on(app)
+    app.store.engine.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

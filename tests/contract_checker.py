@@ -14,7 +14,7 @@ from retainer.schema import metadata
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Engine, Sqlite
 from retainer.store.engines.postgresql import Postgresql
-from retainer.store.statements import Compiled, Statements, statements_of
+from retainer.store.statements import CompiledStatement, Statements, statements_of
 
 if TYPE_CHECKING:
     from tests.factories import Answer
@@ -31,7 +31,7 @@ def documented() -> dict[str, Any]:
 
     The published ones are open, so that fields can be added; here a field that is not documented is an error.
     """
-    made = document(Routes(RESOURCES).operations, f"https://agency.example{BASE_PATH}")
+    made = document(Routes(RESOURCES).bound.values(), f"https://agency.example{BASE_PATH}")
     for schema in made["components"]["schemas"].values():
         if "properties" in schema:
             schema["additionalProperties"] = False
@@ -76,6 +76,7 @@ class ContractChecker:
     def check(self, method: str, path: str, answer: "Answer", *, is_limited: bool = False) -> None:
         """Fail if a response is not as documented; if it `is_limited` to some fields, others may be absent."""
         self.check_headers(answer)
+        assert "⟨".encode() not in answer.body, f"marks of parts are for pages: {answer}"
         if answer.status >= 400 and method != "HEAD":
             assert {"message", "code", "request_id", "docs_url"} <= set(answer.json), answer
             assert answer.json["docs_url"].endswith(f"/docs/errors#{answer.code}"), answer
@@ -128,7 +129,7 @@ def promise(operation: dict[str, Any], status: str) -> Promise:
 FROM = re.compile(r"\b(?:FROM|(?<!DO )(?<!FOR )UPDATE) ((?:\w+(?: AS \w+)?(?:, )?)+)|\bJOIN (\w+(?: AS \w+)?)")
 
 
-def unlimited(prepared: Compiled) -> list[str]:
+def unlimited(prepared: CompiledStatement) -> list[str]:
     """Return the tables of an account of which a statement reads or changes rows of all accounts."""
     return unlimited_text(prepared.text, tuple(prepared.names))
 
@@ -156,7 +157,7 @@ class CheckedStatements:
         self.prepare = statements.of_account
         self.prepared = functools.lru_cache(4096)(self._checked)
 
-    def _checked(self, statement: Any) -> Compiled:
+    def _checked(self, statement: Any) -> CompiledStatement:
         prepared = self.prepare(statement)
         if unlimited(prepared):
             self.wrong.append(prepared.text)

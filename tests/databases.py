@@ -254,11 +254,13 @@ class PostgresqlDatabases(Databases):
     @contextmanager
     def out_of_reach(self, app: App) -> Iterator[None]:
         name = name_of(app.settings.database)
-        app.store.engine.close()
         with self.admin() as admin:
             admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-            yield
-            admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+            app.store.engine.close()  # not before, or another thread would connect again
+            try:
+                yield
+            finally:
+                admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         until_reached(app.store.engine)
 
     @contextmanager

@@ -40,6 +40,7 @@ RECIPES = {
     "/invoices": lambda api: {"client_id": api.usual("/clients")},
     "/invoices/{invoice_id}/lines": lambda _: {"description": "Design", "unit_price": "500"},
     "/invoices/{invoice_id}/credit-notes": lambda _: {},
+    **dict.fromkeys(("/invoices/{invoice_id}/links", "/quotes/{quote_id}/links"), lambda _: {}),
     "/tickets": lambda _: {"subject": "The checkout is slow"},
     "/tickets/{ticket_id}/replies": lambda _: {"body": "We are looking into it."},
     "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
@@ -49,6 +50,9 @@ RECIPES = {
         "name": "Contract.pdf",
         "content": "JVBERi0xLjcgY29udHJhY3Q=",
     },
+    "/invoices/{invoice_id}/send": lambda _: {"to": ["ana@lindner.example"]},
+    "/quotes/{quote_id}/send": lambda _: {"to": ["ana@lindner.example"]},
+    "/credit-notes/{credit_note_id}/send": lambda _: {"to": ["ana@lindner.example"]},
     "/webhooks": lambda api: {"url": f"https://receiver{api.next()}.example/hooks"},
     "/webhooks/{webhook_id}/redeliver": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "/batch": lambda _: {
@@ -61,6 +65,7 @@ RECIPES = {
 UNPOSTED = {
     "/users": lambda api: f"/users/{api.add_user('Jo Ott')}",
     "/payments": lambda api: f"/payments/{api.pay()['id']}",
+    "/messages": lambda api: f"/messages/{api.make('/invoices/{invoice_id}/send')['messages'][0]['id']}",
 }
 """Collections without a POST: how a record comes to be, and where it is read."""
 
@@ -69,7 +74,13 @@ CREATION_PATHS = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
 
 SENT = {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]}
 """The fields of a document that is issued when it is created."""
-PARENTS = {"/invoices/{invoice_id}/credit-notes": SENT}
+LINED = {"lines": SENT["lines"]}
+PARENTS = {
+    "/invoices/{invoice_id}/credit-notes": SENT,
+    "/invoices/{invoice_id}/send": LINED,
+    "/quotes/{quote_id}/send": LINED,
+    **dict.fromkeys(("/invoices/{invoice_id}/links", "/quotes/{quote_id}/links"), SENT),
+}
 """The fields that a parent needs before a record can be created at a path."""
 
 

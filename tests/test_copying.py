@@ -1,19 +1,23 @@
 """Copies of an installation into a database of either kind, complete or not at all."""
 
+import base64
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import date, datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 import psycopg
 import pytest
 import time_machine
-from sqlalchemy import Integer, make_url, select, update
+from sqlalchemy import Date, Integer, make_url, select, update
+from sqlalchemy.dialects import postgresql
 from testing.agencies import open_app
 
+from retainer.jobs.jobs import start, store_input
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, connect
@@ -55,6 +59,13 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
         "webhook_deliveries",
         {"type": "client.created", "record_id": 1, "status": "pending", "attempts": 3, "error": ODD},
     ),
+    (
+        "jobs",
+        {"kind": "tagging", "title": "Make tags", "status": "done", "options": "{}", "is_dry_run": 1, "counts": "{}"},
+    ),
+    ("job_refusals", {"job_id": 1, "number": 1, "position": 7, "name": ODD, "message": ODD}),
+    ("job_pieces", {"job_id": 1, "number": 0, "content": bytes(range(256))}),
+    ("job_records", {"job_id": 1, "record": "clients", "record_id": 1}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """Rows that no request creates, for the first site, user and account."""
@@ -72,6 +83,22 @@ def pay_early(api: ApiClient) -> None:
     invoice = api.make("/invoices", client_id=client, lines=[line], status="sent")["id"]
     payment = {"amount": "98", "early_payment_discount": True}
     assert api.patch(f"/invoices/{invoice}", {"record_payment": payment}).status == 200
+
+
+def send_words(api: ApiClient) -> None:
+    """Let an account have files, messages, client links and jobs with words of its own."""
+    quote = api.make("/quotes", status="sent", lines=[{"description": "A secret of the other", "unit_price": "5"}])[
+        "id"
+    ]
+    content = base64.b64encode(b"%PDF-1.7 a secret file of the other account").decode()
+    file = {"record": "quote", "record_id": quote, "name": "secret of the other.pdf", "content": content}
+    assert api.post("/files", file).status == 201
+    secret = {"to": ["secret@other.example"], "subject": "A secret subject", "message": "A secret message of the other"}
+    assert api.post(f"/quotes/{quote}/send", secret).status == 201
+    assert api.post(f"/quotes/{quote}/links", {}).status == 201
+    with api.operating() as tx:
+        job = start(tx, "tagging", "A secret job of the other", {"name": "a secret option of the other"})
+        store_input(tx, job, BytesIO(b"a secret input of the other"))
 
 
 class Place:
@@ -105,12 +132,14 @@ class Place:
         names = {name for (name,) in self.run(master if self.is_sqlite else catalogue)}
         return {name for name in names if not name.startswith("sqlite_")}
 
-    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Return every row of every table, in any order."""
+    def rows(self, account_id: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
+        """Return every row of every table, or those of an account, in any order."""
         found = {}
         for table in TABLES:
             names = ", ".join(f'"{column.name}"' for column in table.c)
-            rows = self.run(f"SELECT {names} FROM {table.name}")
+            owner = "account_id" if "account_id" in table.c else "id" if table.name == "accounts" else "NULL"
+            where = "" if account_id is None else f" WHERE {owner} = {account_id}"
+            rows = self.run(f"SELECT {names} FROM {table.name}{where}")
             found[table.name] = sorted((tuple(map(plain, row)) for row in rows), key=repr)
         return found
 
@@ -209,6 +238,7 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
         gone = north.make("/time-entries")["id"]
         assert north.delete(f"/time-entries/{gone}").status == 204
         pay_early(north)
+        north.make("/invoices/{invoice_id}/send")
         webhook = north.make("/webhooks")["id"]
         traffic.write(north, traffic.answered(north, status=422, record="/clients/1"))
     place = Place(url)
@@ -221,6 +251,8 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
         with place.connected() as connection:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+    with time_machine.travel(NOW, tick=False):
+        send_words(south)
     fill_columns(place)
     assert doctor.inspect(app.store, repair=True), "rows were written without the API"
     app.store.engine.close()
@@ -235,8 +267,10 @@ def fill_columns(place: Place) -> None:
             if place.run(f'SELECT count("{column.name}") FROM {table.name}') == [(0,)]:
                 target = column.info.get("target")
                 same = f"(SELECT min(id) FROM {target} AS other WHERE other.account_id = {table.name}.account_id)"
-                value = same if target else "7" if isinstance(column.type, Integer) else f"'{MOMENT}'"
-                place.run(f"UPDATE {table.name} SET {column.name} = {value} {row}")
+                is_day = isinstance(column.type.dialect_impl(postgresql.dialect()), Date)
+                text = MOMENT[:10] if is_day else MOMENT
+                value = same if target else "7" if isinstance(column.type, Integer) else f"'{text}'"
+                place.run(f'UPDATE {table.name} SET "{column.name}" = {value} {row}')
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -270,6 +304,87 @@ def test_every_row_of_every_batch_is_copied(filled, places, source, target, monk
     assert len(told) > 2 * len(TABLES), "many have several batches"
     assert copied.rows() == filled["sqlite"].rows()
     assert sorted(told) == told
+
+
+def test_pieces_of_files_are_read_a_few_at_once(sqlite_databases):
+    place = Place(sqlite_databases.fresh())
+    place.run(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 120) "
+        "INSERT INTO file_pieces (account_id, file_id, position, content) SELECT 1, 1, i, x'00' FROM n"
+    )
+    with closing(connect(place.url)) as engine, engine.read_snapshot() as connection:
+        batches = [len(rows) for rows in copying.stream(connection, metadata.tables["file_pieces"], Summary())]
+    assert (sum(batches), max(batches)) == (120, copying.LARGE_ROWS), "each piece has 64 KiB"
+
+
+def texts_of(rows: list[tuple[Any, ...]]) -> set[bytes]:
+    """Return the texts and the bytes of rows."""
+    cells = (cell for row in rows for cell in row if isinstance(cell, (str, bytes)))
+    return {cell if isinstance(cell, bytes) else cell.encode() for cell in cells}
+
+
+def is_telling(text: bytes) -> bool:
+    """Whether a text is long enough to tell whose it is."""
+    return len(text) > 9 and re.search(rb"[A-Za-z]{3}|%PDF", text) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_account_is_copied_with_all_of_its_rows_and_no_byte_of_another(filled, places, kind):
+    place, target = filled[kind], places.new("sqlite")
+    mine, other = (account for (account,) in place.run("SELECT id FROM accounts ORDER BY id"))
+    copy_account(place, target, mine)
+    rows, found = {account: place.rows(account) for account in (mine, other)}, target.rows()
+    left_out = {table.name for table in copying.NOT_OF_ACCOUNT} | {"pauses"}
+    for name in rows[mine].keys() - left_out - {"messages"}:
+        assert found[name] == rows[mine][name], name
+    assert [name for name in left_out - {"pauses"} if found[name]] == []
+    own, texts = (texts_of([row for each in rows[account].values() for row in each]) for account in (mine, other))
+    content, said = path_of(target.url).read_bytes(), b"\n".join(own)
+    foreign = {text[:200] for text in texts if is_telling(text) and text[:200] not in said}
+    assert sum(b"secret" in word for word in foreign) > 7
+    assert [word for word in foreign if word in content] == []
+    assert {"files", "file_pieces", "messages", "client_links", "jobs"} <= {
+        name for name, each in rows[other].items() if each
+    }
+
+
+@once_on_sqlite
+def test_the_copy_of_an_account_sends_no_message_that_its_source_sends(filled, places, kind):
+    source = places.copy(filled[kind], kind)
+    (account,) = source.run("SELECT account_id FROM messages WHERE status = 'queued' LIMIT 1")[0]
+    queued = source.run(f"SELECT * FROM messages WHERE account_id = {account} AND status = 'queued'")
+    assert queued
+    job = f"SELECT max(id) FROM jobs WHERE account_id = {account}"
+    source.run(f"UPDATE jobs SET kind = 'bulk', status = 'running', next_step_at = '{MOMENT}' WHERE id = ({job})")
+    live, suspended = places.new("sqlite"), places.new("sqlite")
+    copy_account(source, live, account)
+    assert [each for each, *_ in live.run("SELECT status, error FROM messages ORDER BY id")].count("queued") == 0
+    errors = live.run("SELECT count(*) FROM messages WHERE status = 'cancelled' AND error LIKE '%copied%'")
+    assert errors == [(len(queued),)]
+    assert source.run(f"SELECT * FROM messages WHERE account_id = {account} AND status = 'queued'") == queued
+    stopped = live.run("SELECT status, next_step_at IS NULL, message LIKE '%copied%' FROM jobs WHERE kind = 'bulk'")
+    assert stopped == [("stopped", 1, 1)], "nor does it go on with a job"
+    source.run(f"UPDATE accounts SET suspended_at = '{MOMENT}' WHERE id = {account}")
+    copy_account(source, suspended, account)
+    assert suspended.rows()["messages"] == source.rows(account)["messages"], "the source sends none any more"
+
+
+@once_on_sqlite
+def test_one_account_is_copied_into_a_new_database_alone(filled, places, kind):
+    used = places.new(kind)
+    with opened(used) as engine:
+        migrations.migrate(engine)
+    with pytest.raises(Unavailable, match=r"exists already.*free pages"):
+        copy_account(filled["sqlite"], used, 1)
+
+
+def copy_account(source: Place, target: Place, account: int) -> None:
+    engines = connect(source.url), connect(target.url)
+    try:
+        copy(*engines, silent, account)
+    finally:
+        for engine in engines:
+            engine.close()
 
 
 @each_way

@@ -65,6 +65,8 @@ def test_a_decision_has_its_paragraphs_in_order_and_says_what_it_costs(page):
     assert labels == [label for label in order if label in labels]
     assert {"Context", "Decision", "Rejected"} <= set(labels)
     assert re.match(r"Lines: .+ Without it: .+\.$", text.splitlines()[-1])
+    rejected = re.split(r"^\*\*Rejected\.\*\*\n\n", text, flags=re.MULTILINE)[1].split("\n\n")[0].splitlines()
+    assert [line for line in rejected if not line.startswith("- ") or len(line) > 134] == []
 
 
 def test_every_decision_is_in_the_list():

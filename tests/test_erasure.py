@@ -165,3 +165,16 @@ def test_a_row_that_is_written_meanwhile_only_delays_the_end(api):
             erase_due(api.store, lambda _: None)
         api.sql("INSERT INTO totals (account_id, name, count) VALUES ($1, 'sites', 0)", api.account_id)
     assert f"Account {api.account_id} was deleted, as an operator had announced." in erase(api)[1]
+
+
+def test_the_name_of_a_person_who_left_is_erased_from_their_record_without_any_mail(api):
+    user_id = api.add_user("Jo Kaltwasser", email="kaltwasser@people.example")
+    with api.operating() as tx:
+        users.set_password(tx, user_id, "Jo", "a hash")
+    api.set_user(user_id, {"is_active": False})
+    api.set_user(user_id, {"name": "Former employee 7", "email": "former7@example.com"})
+    queued = "SELECT count(*) FROM messages WHERE account_id = $1"
+    assert api.sql(queued, api.account_id) == [(0,)], "nobody signs in with either address"
+    assert "kaltwasser" not in str(api.sql("SELECT * FROM users")).lower()
+    api.set_user(user_id, {"is_active": True, "email": "jo@people.example"})
+    assert api.sql(queued, api.account_id) == [(2,)]

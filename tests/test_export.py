@@ -4,12 +4,15 @@ import base64
 import csv
 import hashlib
 import json
+from decimal import Decimal
 
 from testing.process import command, tell, with_database
 
 from retainer.app import ROUTES
 from retainer.exchange.export import export, kinds_of
+from retainer.identity import logos
 from tests.databases import each_database
+from tests.documents.test_logo_files import png
 
 
 def exported(api, folder, *formats):
@@ -41,7 +44,7 @@ def test_an_export_has_each_record_as_the_api_returns_it(api, other_tenant, tmp_
     counts = exported(api, tmp_path / "files", "csv", "json").records
     found = {path.name: path.read_text("utf-8-sig") for path in (tmp_path / "files").iterdir() if path.is_file()}
     named = {f"{name}.{end}" for name in kinds_of(ROUTES) for end in ("csv", "jsonl")}
-    assert found.keys() == {"account.json", "manifest.json"} | named
+    assert found.keys() == {"account.json", "people.json", "manifest.json"} | named
     assert "Secret" not in "".join(found.values())
     for name in ("clients", "projects", "time_entries", "invoices", "tickets", "users"):
         records = lines_of(tmp_path / "files" / f"{name}.jsonl")
@@ -87,6 +90,37 @@ def test_documents_and_files_are_exported_as_the_api_returns_them(api, other_ten
     (stored,) = (folder / "files").iterdir()
     assert (stored.name, stored.read_bytes()) == (f"{file['id']}-Auftrag-.pdf", content)
     assert secret["sha256"] not in (folder / "files.jsonl").read_text()
+
+
+@each_database
+def test_each_version_of_a_document_is_exported_as_it_was_issued(api, tmp_path):
+    lines = [{"description": "Work", "unit_price": "99"}]
+    changed, void = (api.make("/invoices", status="sent", lines=lines) for _ in range(2))
+    api.patch(f"/invoices/{changed['id']}", {"notes": "Thank you."})
+    api.patch(f"/invoices/{void['id']}", {"status": "void"})
+    exported(api, tmp_path / "files", "json")
+    drawn = {path.name: path.read_bytes() for path in (tmp_path / "files" / "documents" / "invoices").iterdir()}
+    first, second = (f"{each['id']}-{each['number']}" for each in (changed, void))
+    assert drawn.keys() == {f"{first}.pdf", f"{first}.v1.pdf", f"{second}.pdf", f"{second}.v1.pdf"}
+    for record, name in ((changed, first), (void, second)):
+        of_api = api.get(f"/invoices/{record['id']}", {"version": 1}, headers={"Accept": "application/pdf"})
+        assert drawn[f"{name}.v1.pdf"] == of_api.body != drawn[f"{name}.pdf"]
+
+
+def test_an_export_has_the_settings_that_no_list_has(api, tmp_path):
+    with api.operating() as tx:
+        logos.set_logo(tx, png())
+    api.set_user(api.member_id, {"hourly_rate": Decimal(90), "cost_rate": Decimal(40)})
+    api.set_user(api.member_id, {"cost_rate": Decimal("45.5"), "cost_rate_from": "2026-02-01"})
+    api.make("/clients")
+    exported(api, tmp_path / "files", "json")
+    account, people = (json.loads((tmp_path / "files" / f"{name}.json").read_text()) for name in ("account", "people"))
+    assert (tmp_path / "files" / "logo.png").read_bytes() == png()
+    assert account["next_numbers"]["next_client_number"] == 2
+    (member,) = (person for person in people if person["id"] == api.member_id)
+    assert (member["hourly_rate"], member["weekly_capacity_minutes"]) == ("90.00", 2400)
+    assert member["cost_rates"] == [{"from": None, "amount": "40.00"}, {"from": "2026-02-01", "amount": "45.50"}]
+    assert "password_hash" not in member
 
 
 def test_the_manifest_counts_describes_and_proves_what_there_is(api, tmp_path):

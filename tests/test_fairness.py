@@ -4,6 +4,7 @@ import threading
 
 from testing.process import until
 
+from retainer import fairness
 from retainer.fairness import FairSemaphore
 
 LONG = 60
@@ -45,6 +46,42 @@ def test_a_permission_goes_to_the_next_subject_in_turn():
     threads.join()
     assert threads.order == ["a1", "b1", "a2", "a3"]
     assert (semaphore.free, semaphore.waiting, semaphore._held) == (1, 0, {})  # noqa: SLF001  # nothing is kept
+
+
+def test_a_subject_goes_first_that_has_used_less_and_none_saves_up_or_starves():
+    semaphore = FairSemaphore(1, 1, 10)
+    threads = Threads(semaphore)
+    assert semaphore.acquire("b", LONG)
+    for name in ("b1", "c1"):
+        threads.begin(name)
+    semaphore.charge("b", 2)
+    semaphore.release("b")
+    threads.join()
+    assert threads.order == ["c1", "b1"]
+    served = []
+    assert semaphore.acquire("x", LONG)
+    for waiter in (*["a"] * 3, *["b"] * 3):
+        assert not semaphore.enter(waiter, waiter)
+    following = semaphore.release("x")
+    while following:
+        served.append(following)
+        semaphore.charge(following, 3 if following == "a" else 1)
+        following = semaphore.release(following)
+    assert "".join(served) == "abbbaa"
+
+
+def test_what_was_used_is_forgotten_if_many_others_have_used_more_or_nobody_waits(monkeypatch):
+    monkeypatch.setattr(fairness, "MAX_CHARGED", 4)
+    semaphore = FairSemaphore(1, 1, 100)
+    assert semaphore.acquire("first", 0)
+    for number in range(1, 30):
+        assert not semaphore.enter(number, number)
+    following = semaphore.release("first")
+    while following:
+        semaphore.charge(following, following)
+        assert len(semaphore._used) <= 4  # noqa: SLF001  # a bound
+        following = semaphore.release(following)
+    assert semaphore._used == {}  # noqa: SLF001  # nothing is kept
 
 
 def test_a_subject_that_has_its_share_leaves_the_rest_to_others():

@@ -95,7 +95,17 @@ class Door:
         self.running, self.go_on, self.told, self.threads = [], threading.Event(), {}, {}
         self.go_on.set()
 
-    def send(self, client=None, *, account_id=None, answer=None, is_quick=True, writes=False, **environ):
+    def send(
+        self,
+        client=None,
+        connection="127.0.0.1:9",
+        *,
+        account_id=None,
+        answer=None,
+        is_quick=True,
+        writes=False,
+        **environ,
+    ):
         """Let a request in. With an account, it is one whose account is remembered."""
         key = {} if account_id is None else {"HTTP_AUTHORIZATION": f"Bearer {account_id}"}
         request = bare_request(Settings(), **(key | environ))
@@ -103,7 +113,7 @@ class Door:
             request.account_id = account_id
             self.gate.learn(request)
         client = client or Client()
-        exchange = Exchange(request, client, "127.0.0.1:9", answer or self.answer, is_quick=is_quick, writes=writes)
+        exchange = Exchange(request, client, connection, answer or self.answer, is_quick=is_quick, writes=writes)
         self.gate.admit(exchange)
         return Sent(request, client, exchange)
 
@@ -257,7 +267,7 @@ def test_a_body_that_comes_too_late_is_refused_and_not_executed(monkeypatch):
     assert (late.client.status, door.refusal(late).headers["connection"]) == (400, "close")
     assert late.exchange.client is None, "or the server would keep the connection"
     late.client.body.come(b"{}")
-    assert (door.running, door.gate.connections()) == ([], set())
+    assert (door.running, door.gate.underway()) == ([], set())
     assert door.gate.bodies.anonymous.free == door.gate.bodies.anonymous.count
 
 
@@ -269,6 +279,34 @@ def test_a_body_waits_for_a_place_that_others_have():
     assert awaited[-1].client.status is None, "nobody reads it yet"
     awaited[0].client.body.come(b"{}")
     assert (awaited[0].client.status, awaited[-1].client.status) == (200, 200)
+
+
+def test_a_request_is_underway_when_its_body_has_come():
+    door = Door(1)
+    door.hold(7)
+    slow = door.send(None, "127.0.0.1:8", account_id=8, REQUEST_METHOD="POST", CONTENT_LENGTH="2")
+    assert door.gate.underway() == {"127.0.0.1:9"}, "the server waits for its client"
+    slow.client.body.come(b"{}")
+    assert door.gate.underway() == {"127.0.0.1:8", "127.0.0.1:9"}, "now the client waits for its turn"
+    door.free_again()
+    assert door.gate.underway() == set()
+
+
+@pytest.mark.parametrize("has_place", [True, False])
+def test_a_body_whose_connection_was_ended_gives_its_place_back_and_is_not_executed(has_place):
+    door = Door(1)
+    awaited = [
+        door.send(Client(), f"127.0.0.1:{number}", REQUEST_METHOD="POST", CONTENT_LENGTH="2")
+        for number in range(door.gate.bodies.anonymous.share + 1)
+    ]
+    ended = awaited[0 if has_place else -1]
+    door.gate.pending.end_those_of({ended.exchange.connection})
+    assert ended.client.status == (400 if has_place else 503)
+    for each in awaited:
+        each.client.body.come(b"{}")
+    assert [each.client.status for each in awaited if each is not ended] == [200] * (len(awaited) - 1)
+    assert door.gate.bodies.anonymous.free == door.gate.bodies.anonymous.count
+    assert ended.request.id not in door.running
 
 
 @pytest.mark.parametrize(
@@ -307,7 +345,7 @@ def test_a_request_that_hung_up_gives_its_place_back_and_is_not_executed(monkeyp
     door.gate.look()
     assert door.gate.running.waiting == 1
     gone.client.hung_up.come(None)
-    assert (door.gate.running.waiting, len(door.gate.connections())) == (0, 1)
+    assert (door.gate.running.waiting, len(door.gate.underway())) == (0, 1)
     door.free_again()
     assert (len(door.running), gone.client.status) == (1, None)
 

@@ -6,8 +6,8 @@ import pytest
 from granian import _granian
 from testing.wsgi import Headers
 
+from retainer.processes import worker
 from retainer.server.http.scope import environ_of
-from retainer.server.process import worker
 
 
 def scope(headers=(), **changes):

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
-from retainer.reports.taxed import CREDIT, PAYMENT, Event, received
+from retainer.reports.taxed import CREDIT, PAYMENT, MoneyEvent, received
 from retainer.schema.billing import credit_note_shares
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, half_up, minor_units
@@ -147,7 +147,7 @@ def test_minor_units_and_amounts_are_the_same(units, currency):
     ("amount", "currency"), [("0.5", "JPY"), ("0.001", "EUR"), ("1.0001", "KWD"), ("1.00001", "CLF")]
 )
 def test_an_amount_with_more_digits_than_its_currency_has_no_minor_units(amount, currency):
-    with pytest.raises(ValueError, match=f"{currency} has .*: {amount} has more"):
+    with pytest.raises(ValueError, match=f"{currency} has .*: ⟨{amount}⟩ has more"):
         minor_units(Decimal(amount), currency)
 
 
@@ -435,7 +435,7 @@ def payments_and_credits(rng, ledger):
             with suppress(Refused):
                 note = ledger.credit(next(asked, {"amount": "0"}))
                 credited = [Share(rate, *share) for rate, share in note.shares.items()]
-                yield Event(f"2026-{day:06}", CREDIT, day, credited=credited)
+                yield MoneyEvent(f"2026-{day:06}", CREDIT, day, credited=credited)
                 continue
         if due == 0 and rng.random() < 0.5:
             return
@@ -443,7 +443,7 @@ def payments_and_credits(rng, ledger):
         part = rng.choice((due, due, rng.randint(min(due, 0), max(due, 0)), (due > 0) - (due < 0), surplus))
         paid += part
         if part:
-            yield Event(f"2026-{day:06}", PAYMENT, day, part)
+            yield MoneyEvent(f"2026-{day:06}", PAYMENT, day, part)
 
 
 def test_the_payments_of_an_invoice_add_up_to_what_is_left_of_it_at_each_rate():

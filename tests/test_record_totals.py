@@ -209,7 +209,11 @@ def test_a_project_that_is_billed_otherwise_is_changed_without_a_look_at_its_tim
     for billing_type in ("retainer", "time_and_materials"):
         with statements_of(api) as ran:
             changed = api.patch(f"/projects/{project}", {"billing_type": billing_type}).data
-        changed_by = [text for text in ran if not text.startswith("SELECT json_array(projects")]
+        reads = (
+            "SELECT json_array(projects",
+            "SELECT CAST(json_build_array(projects",
+        )  # the answer says how much it is
+        changed_by = [text for text in ran if not text.startswith(reads)]
         assert [text for text in changed_by if "time_entries" in text] == []
         seen.append((changed["unbilled_minutes"], changed["unbilled_amount"], changed["billable_amount"]))
     assert seen == [(0, "0.00", "90.00"), (90, "90.00", "90.00")]

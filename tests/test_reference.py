@@ -148,7 +148,7 @@ def test_the_whole_reference_is_one_text_too(site):
         ("pdf", "/docs/questions#can-i-get-a-pdf-or-an-e-invoice"),
         ("bulk", "/docs/questions#can-i-write-in-bulk"),
         ("vat", "/docs/values#tax-and-rounding"),
-        ("mail", "/docs/recipes#send-an-invoice-by-email"),
+        ("email", "/docs/recipes#send-an-invoice-by-email"),
         ("cancel", "/docs/questions#how-do-i-cancel-correct-or-refund-an-invoice"),
         ("refund", "/docs/questions#how-do-i-cancel-correct-or-refund-an-invoice"),
         ("csv", "/docs/questions#can-i-read-or-write-csv-files"),

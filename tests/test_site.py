@@ -65,21 +65,21 @@ def test_assets_are_not_charged(api):
     assert left(api) == before
 
 
-def test_a_document_is_compressed_once_for_each_address_of_the_server(api):
+def test_a_document_is_compressed_once_for_each_address_of_the_server(unnamed):
     accepting = {"HTTP_ACCEPT_ENCODING": "gzip"}
-    first = answer(api, "/llms-full.txt", **accepting)
-    elsewhere = answer(api, "/llms-full.txt", HTTP_HOST="other.example", **accepting)
+    first = answer(unnamed, "/llms-full.txt", **accepting)
+    elsewhere = answer(unnamed, "/llms-full.txt", HTTP_HOST="other.example", **accepting)
     for host, (_, headers, body) in (("agency", first), ("other", elsewhere)):
         assert headers["content-encoding"] == "gzip"
         assert f"https://{host}.example/api/public/v1".encode() in gzip.decompress(body)
     compressed = compression.compress_once.cache_info().misses
-    assert answer(api, "/llms-full.txt", **accepting)[2] == first[2]
-    assert answer(api, "/llms-full.txt", HTTP_HOST="other.example", **accepting)[2] == elsewhere[2]
+    assert answer(unnamed, "/llms-full.txt", **accepting)[2] == first[2]
+    assert answer(unnamed, "/llms-full.txt", HTTP_HOST="other.example", **accepting)[2] == elsewhere[2]
     assert compression.compress_once.cache_info().misses == compressed
 
 
-def test_the_document_names_the_address_that_it_was_asked_for_under(api):
-    status, document = outside(api, "/openapi.json")
+def test_the_document_names_the_address_that_it_was_asked_for_under(unnamed):
+    status, document = outside(unnamed, "/openapi.json")
     assert status == "200 OK"
     assert document["servers"][0]["url"] == "https://agency.example/api/public/v1"
     assert "/clients/{client_id}" in document["paths"]

@@ -40,6 +40,20 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
 @pytest.mark.parametrize(
     ("method", "path", "advice"),
     [
+        ("POST", "/invoices/7/payments", RECORD_PAYMENT),
+        ("POST", "/invoices/7/issue", "Send POST /invoices to create, or PATCH /invoices/{invoice_id} to change."),
+        ("PUT", "/tickets/7/close", "Did you mean /tickets/7?"),
+        ("POST", "/invoices/7/link", "Did you mean /invoices/7/links?"),
+    ],
+)
+def test_an_unknown_path_leads_to_one_that_takes_the_method(api, method, path, advice):
+    answer = api.call(method, path, {})
+    assert (answer.status, answer.json["message"]) == (404, f"There is nothing at this path. {advice}")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "advice"),
+    [
         ("GET", "/invoices/7/lines", "Send GET /invoices/{invoice_id} instead."),
         ("GET", "/invoices/7/lines/8", "Send GET /invoices/{invoice_id} instead."),
         ("GET", "/quotes/7/lines", "Send GET /quotes/{quote_id} instead."),
@@ -48,7 +62,9 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
         ("GET", "/projects/7/milestones/8", "Send GET /projects/{project_id}/milestones instead."),
         ("POST", "/credit-notes", "Send POST /invoices/{invoice_id}/credit-notes instead."),
         ("POST", "/payments", RECORD_PAYMENT),
-        ("POST", "/clients/7", "Send POST /clients instead."),
+        ("POST", "/clients/7", "Send POST /clients to create, or PATCH /clients/{client_id} to change."),
+        ("POST", "/invoices/7", "Send POST /invoices to create, or PATCH /invoices/{invoice_id} to change."),
+        ("POST", "/users", "Admins add people in the console."),
         ("PATCH", "/clients", "Send PATCH /clients/{client_id} instead."),
         ("DELETE", "/projects/7/milestones", "Send DELETE /projects/{project_id}/milestones/{milestone_id} instead."),
         ("PATCH", "/invoices/7/lines/8", ""),
@@ -139,12 +155,55 @@ def test_a_value_that_is_not_taken_says_what_is_wrong_with_it(api, path, field, 
         ),
         ("statuss=draft", "Unknown parameter. Did you mean status? Valid are: page, per_page, "),
         ("status[]=draft", "Unknown parameter. Did you mean status? Valid are: page, per_page, "),
-        ("limit=5", "Unknown parameter. Valid are: page, per_page, "),
+        ("limit=5", "Unknown parameter. Did you mean per_page? Valid are: page, per_page, "),
+        ("page_size=5", "Unknown parameter. Did you mean per_page? "),
+        ("updated_after=2026-01-01", "Unknown parameter. Did you mean updated_since? "),
+        ("order_by=number", "Unknown parameter. Did you mean sort? "),
+        ("search=Optik", "Unknown parameter. Did you mean q? "),
+        ("expand=client", "Unknown parameter. Did you mean include? "),
+        ("gadgets=5", "Unknown parameter. Valid are: page, per_page, "),
+        (
+            "sort=totl",
+            "Must be a comma-separated list of: created_at, issue_date, due_date, number, total, balance_due,",
+        ),
     ],
 )
 def test_a_parameter_that_is_not_taken_says_what_is_wrong_with_it(api, query, message):
     (errors,) = api.get("/invoices", query).errors.values()
     assert errors[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("query", "end"),
+    [
+        ("sort=-totl", "; a minus sign sorts descending. totl is none of them: did you mean total?"),
+        ("sort=gadgets", "; a minus sign sorts descending. gadgets is none of them."),
+        ("include=clients", ". clients is none of them: did you mean client?"),
+        ("fields=id,nmber,total", ". nmber is none of them: did you mean number?"),
+        ("fields=" + "x" * 500, f". {'x' * 100}... is none of them."),
+    ],
+)
+def test_a_list_of_names_names_the_one_that_is_wrong(api, query, end):
+    ((message,),) = api.get("/invoices", query).errors.values()
+    assert message.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "meant"),
+    [("/tasks", "name", "title"), ("/tickets", "title", "subject"), ("/projects", "title", "name")],
+)
+def test_a_field_is_suggested_by_its_name_in_other_programs(api, path, sent, meant):
+    body = {name: value for name, value in api.recipe(path).items() if name != meant}
+    assert api.post(path, body | {sent: "Shop"}).errors[sent] == [f"Unknown field. Did you mean {meant}?"]
+
+
+def test_a_locked_field_says_what_helps(api):
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "98"}])
+    quote = api.make("/quotes", status="accepted", lines=[{"description": "Design", "unit_price": "98"}])
+    advice = "Correct an issued invoice with a credit note: POST /invoices/{invoice_id}/credit-notes."
+    assert api.patch(f"/invoices/{invoice['id']}", {"lines": []}).errors["lines"][0].endswith(f"is sent. {advice}")
+    advice = 'Set its status to draft first: PATCH /quotes/{quote_id} with {"status": "draft"}.'
+    assert api.patch(f"/quotes/{quote['id']}", {"lines": []}).errors["lines"][0].endswith(f"is accepted. {advice}")
 
 
 def test_many_unknown_fields_get_few_suggestions_and_one_list_of_the_valid_ones(api):

@@ -437,13 +437,13 @@ CHANGES = {
     "/time-entries": {
         "client_id": "b", "project_id": "a1", "task_id": "task", "ticket_id": "ticket", "user_id": "member",
         "date": "2026-01-01", "duration_minutes": 61, "billable": False, "started_at": "2026-03-02T09:00:00Z",
-        "ended_at": "2026-03-02T09:00:00Z", "hourly_rate": "61",
+        "ended_at": "2026-03-02T09:00:00Z", "hourly_rate": "61", "is_settled": True,
     },
     "/expenses": {
         "amount": "6", "client_id": "b", "project_id": "a1", "user_id": "member", "date": "2026-01-01",
         "category": "travel", "vendor": "Bahn", "description": "Train", "currency": "USD", "tax_rate": "7",
         "amount_includes_tax": False, "billable": False, "markup_percent": "1", "reimbursable": True,
-        "receipt_url": "https://agency.example/1", "external_id": "e-1",
+        "receipt_url": "https://agency.example/1", "external_id": "e-1", "is_settled": True,
     },
 }  # fmt: skip
 """For each kind of work, another value for each field that is locked once it is billed."""

@@ -39,6 +39,7 @@ def test_it_works(api):
         "updated_at": client["created_at"],
         "name": "Bergmann Optik",
         "tax_rate": "7.5",
+        "reminders": True,
         "contacts_count": 0,
         "projects_count": 0,
         "sites_count": 0,

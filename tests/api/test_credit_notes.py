@@ -138,11 +138,11 @@ def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(api):
         ({"lines": [{"unit_price": "1", "tax_rate": "7"}]}, "lines.0.description", "Is required"),
         ({"lines": [{"description": "A", "tax_rate": "7"}]}, "lines.0.unit_price", "Is required"),
         ({"lines": [free("1", tax_rate="7", unitprice="1")]}, "lines.0.unitprice", "Did you mean"),
-        ({"lines": [(0,), (1, "11")]}, "lines.1.quantity", "left of the line: 5"),
-        ({"lines": [(1, "3")] * 2}, "lines.1.quantity", "left of the line: 2"),
-        ({"lines": [(1,)] * 2}, "lines.1.quantity", "left of the line: 0"),
-        ({"lines": [(1, "-1")]}, "lines.0.quantity", "left of the line: 5"),
-        ({"lines": [(1, "0")]}, "lines.0.quantity", "Must not be 0"),
+        ({"lines": [(0,), (1, "11")]}, "lines.1.quantity", "more than 0 and at most 5, what is left"),
+        ({"lines": [(1, "3")] * 2}, "lines.1.quantity", "at most 2, what is left"),
+        ({"lines": [(1,)] * 2}, "lines.1.quantity", "Nothing is left of the line"),
+        ({"lines": [(1, "-1")]}, "lines.0.quantity", "more than 0 and at most 5, what is left"),
+        ({"lines": [(1, "0")]}, "lines.0.quantity", "Must be more than 0"),
         ({"lines": [(0,), {"invoice_line_id": 999}]}, "lines.1.invoice_line_id", "no such invoice line"),
     ],
 )  # fmt: skip
@@ -206,7 +206,7 @@ def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(api):
     line = notes[0]["lines"][0]
     assert pick(line, "description", "unit_price", "tax_rate") == ["Design", "33.3333", "19"]
     assert line["invoice_line_id"] == invoice["lines"][0]["id"]
-    assert "left of the line: 0" in credit(api, invoice, lines=[part(invoice, 0)]).errors["lines.0.quantity"][0]
+    assert "Nothing is left of the line" in credit(api, invoice, lines=[part(invoice, 0)]).errors["lines.0.quantity"][0]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_credit_of_a_rebate_does_not_exceed_it(api):
     invoice = issued(api, LINE, LINE | {"quantity": "-2", "unit_price": "20"})
     for quantity in ("1", "-2.5"):
         answer = credit(api, invoice, lines=[part(invoice, 0), part(invoice, 1, quantity)])
-        assert "left of the line: -2" in answer.errors["lines.1.quantity"][0]
+        assert "less than 0 and at least -2, what is left" in answer.errors["lines.1.quantity"][0]
     answer = credit(api, invoice, lines=[part(invoice, 0)])
     assert "60.00 EUR" in answer.errors["lines"][0]
     alone = credit(api, invoice, lines=[part(invoice, 1)])

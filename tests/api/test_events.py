@@ -253,7 +253,7 @@ def test_a_key_that_is_revoked_while_it_waits_gets_no_event(api, monkeypatch):
 
 
 def test_a_request_that_was_woken_once_waits_until_it_is_woken_again():
-    waiting_requests = waiting.Waiting(waiting.Ending())
+    waiting_requests = waiting.WaitingRequests(waiting.Ending())
     place = waiting_requests.place(1, 20)
     waiting_requests.notify(1)
     assert place.rest(list), "it missed nothing while it looked"

@@ -37,6 +37,7 @@ def test_it_works(api):
         "billable": True,
         "billable_amount": "112.50",
         "billing_status": "unbilled",
+        "is_settled": False,
         "invoice_id": None,
         "invoice_line_id": None,
     }

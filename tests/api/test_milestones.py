@@ -128,9 +128,10 @@ def test_amounts_stay_within_the_fixed_fee_together(api, fixed):
 @pytest.mark.parametrize("billing_type", ["time_and_materials", "retainer", "non_billable", "fixed_fee"])
 def test_only_a_project_with_a_fixed_fee_has_slices_of_it(api, billing_type):
     path = milestones_of(api, billing_type=billing_type)
-    reason = {"fixed_fee": "Exceeds the project's fixed_fee, which is not set; other milestones hold 0.00 of it."}.get(
-        billing_type, f"Is part of a fixed fee; the billing_type of the project is {billing_type}."
-    )
+    only = "Only projects with a fixed fee have milestones with an amount."
+    reason = f"{only} The billing type of this project is `{billing_type}`."
+    if billing_type == "fixed_fee":
+        reason = "Exceeds the project's fixed_fee, which is not set; other milestones hold 0.00 of it."
     assert api.create(path, amount="1").errors == {"amount": [reason]}
     milestone = f"{path}/{api.make(path)['id']}"
     assert api.patch(milestone, {"amount": "1"}).errors == {"amount": [reason]}

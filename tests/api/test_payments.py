@@ -146,7 +146,8 @@ def test_an_impossible_refund_is_refused_alone(api, credited, fields, field, mes
 def test_nothing_is_refunded_that_was_not_paid_and_credited(api, paid):
     for members in (SENT, {}):
         path = f"/invoices/{api.make('/invoices', **members)['id']}"
-        message = "Nothing is to be refunded. Credit what was paid first, with a credit note."
+        advice = "Credit what was paid first, with a credit note: POST /invoices/{invoice_id}/credit-notes."
+        message = f"Nothing is to be refunded. {advice}"
         assert refund(api, path).errors == {"record_refund": [message]}
     assert set(refund(api, f"/invoices/{paid[0]['id']}").errors) == {"record_refund"}
     assert set(api.create("/invoices", record_refund={}).errors) == {"record_refund"}

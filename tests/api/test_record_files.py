@@ -1,12 +1,13 @@
 """Files of records: who may read and change them, what they say of themselves, and what becomes of them."""
 
 import base64
+import gzip
 import hashlib
 
 import pytest
-from tests.databases import each_database
+from tests.databases import any_database, each_database, only_postgresql
 
-from retainer.kernel.uploads import MAX_FILE_BYTES
+from retainer.kernel.uploads import MAX_FILE_BYTES, TOO_MUCH, UNREADABLE
 from retainer.schema.files import OF_RECORDS, PIECE_BYTES
 
 pytestmark = each_database
@@ -195,12 +196,11 @@ def test_a_request_that_is_sent_again_adds_no_second_file(api):
     assert api.get("/files").json["meta"]["total"] == 1
 
 
-def send_form(api, content, *, file_name="Foto.jpg", headers=None, **fields):
-    """Send a file as a form."""
+def send_form(api, content, *, file_name="Foto.jpg", head=None, headers=None, **fields):
+    """Send a file as a form; `head` replaces what is said about the file."""
+    head = f'; filename="{file_name}"\r\nContent-Type: text/html' if head is None else head
     parts = [f'name="{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
-    parts.append(
-        f'name="content"; filename="{file_name}"\r\nContent-Type: text/html\r\n\r\n'.encode() + content + b"\r\n"
-    )
+    parts.append(f'name="content"{head}\r\n\r\n'.encode() + content + b"\r\n")
     body = b"".join(b"--limit\r\nContent-Disposition: form-data; " + part for part in parts) + b"--limit--\r\n"
     sent = {"Content-Type": "multipart/form-data; boundary=limit", **(headers or {})}
     return api.call("POST", "/files", raw=body, headers=sent)
@@ -234,6 +234,75 @@ def test_all_faults_of_a_form_are_told_at_once(api):
     for raw in (b"--limit", b"", b"--other\r\n\r\n--other--"):
         answer = api.call("POST", "/files", raw=raw, headers={"Content-Type": "multipart/form-data; boundary=limit"})
         assert answer.status in {400, 422}, answer
+
+
+def test_a_form_with_two_files_or_a_field_twice_is_refused_instead_of_losing_one(api):
+    usual = {"record": "client", "record_id": api.usual("/clients")}
+    part = b'--limit\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n'
+    file = part % (b"content", b'; filename="a.txt"', b"a")
+    fields = b"".join(part % (name.encode(), b"", str(value).encode()) for name, value in usual.items())
+    other = part % (b"other", b'; filename="b.txt"', b"b")
+    for more, said in (
+        (file, "more than one file"),
+        (other, "more than one file"),
+        (part % (b"record", b"", b"expense"), "record more than once"),
+    ):
+        raw = fields + file + more + b"--limit--\r\n"
+        answer = api.call("POST", "/files", raw=raw, headers={"Content-Type": "multipart/form-data; boundary=limit"})
+        assert (answer.status, said in answer.json["message"]) == (400, True), answer
+    assert send_form(api, PDF, **usual, name="2026").data["name"] == "2026"
+    assert api.get("/files").json["meta"]["total"] == 1
+
+
+SENT_NAMES = {
+    '"B\u00fccher.txt"': "B\u00fccher.txt",
+    "B\u00fccher 2026.txt": "B\u00fccher 2026.txt",
+    '"a%22b%25.txt"': 'a"b%25.txt',
+    '"../../etc/passwd"': "passwd",
+    r'"C:\scans\a.pdf"': "a.pdf",
+    "\"=?utf-8?B?QsO8Y2hlci50eHQ=?=\"; filename*=utf-8''B%C3%BCcher.txt": "B\u00fccher.txt",
+    "\"x\"; filename*=iso-8859-1'de'B%FCcher.txt": "B\u00fccher.txt",
+}
+"""What clients send as the name of a file, and the name that they mean."""
+
+
+def send_part(api, disposition, *headers, content=b"hello", sent=None):
+    """Send a form whose file is described by the rest of its disposition, and by other headers."""
+    usual = {"record": "client", "record_id": api.usual("/clients")}
+    return send_form(api, content, head="\r\n".join([disposition, *headers]), headers=sent, **usual)
+
+
+@any_database
+@pytest.mark.parametrize("sent", SENT_NAMES)
+def test_the_name_of_a_file_is_read_as_its_client_meant_it_without_its_path(api, sent):
+    assert send_part(api, f"; filename={sent}").data["name"] == SENT_NAMES[sent]
+
+
+@any_database
+def test_a_file_whose_bytes_would_not_be_those_that_were_meant_is_refused(api):
+    named = '; filename="a.txt"'
+    compressed = send_part(api, named, content=gzip.compress(b"hello"), sent={"Content-Encoding": "gzip"})
+    assert (compressed.status, "without Content-Encoding" in compressed.json["message"]) == (415, True)
+    encoded = send_part(api, named, "Content-Transfer-Encoding: base64", content=b"aGVsbG8=")
+    assert (encoded.status, "Content-Transfer-Encoding" in encoded.json["message"]) == (415, True)
+    text = send_part(api, "", content=b"test")
+    assert (text.status, "Send it as a file" in text.json["message"]) == (400, True)
+    assert send_part(api, named, content=b"").errors == {"content": ["This file has no bytes. Send another one."]}
+    assert send_part(api, f'; filename="{"x" * 9000}"').json["message"] == TOO_MUCH
+    assert send_part(api, "; filename*=utf-8''%FC.txt").json["message"] == UNREADABLE
+    assert api.get("/files").json["meta"]["total"] == 0
+    assert send_part(api, named, "Content-Transfer-Encoding: binary", sent={"Content-Encoding": "identity"}).data
+
+
+@only_postgresql
+def test_a_server_without_a_folder_for_temporary_files_says_so(api, monkeypatch):
+    usual = {"record": "client", "record_id": api.usual("/clients")}
+    file = send_form(api, bytes(2 << 20), **usual).data
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    for answer in (send_form(api, bytes(2 << 20), **usual), bytes_of(api, file)):
+        assert (answer.status, "no room for this file" in answer.json["message"]) == (503, True)
+    monkeypatch.undo()
+    assert send_form(api, bytes(2 << 20), **usual).status == 201
 
 
 def test_a_form_that_is_sent_again_adds_no_second_file(api):

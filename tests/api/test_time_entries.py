@@ -87,6 +87,7 @@ def test_the_four_fields_of_the_specification_are_enough(api, world):
         "amount": "105.00",
         "currency": "EUR",
         "billing_status": "unbilled",
+        "is_settled": False,
         "invoice_id": None,
         "invoice_line_id": None,
         "is_locked": False,

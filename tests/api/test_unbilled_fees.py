@@ -5,7 +5,6 @@ import threading
 
 import pypdf
 import pytest
-import time_machine
 from tests.databases import each_database
 
 from retainer.billing.invoices.invoices import load_invoice
@@ -13,19 +12,8 @@ from retainer.billing.kinds.fees import FEES
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_of
 
+pytestmark = pytest.mark.usefixtures("clock")
 ALL = {"fees": {}}
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    """The end of October in UTC; in the agency's Berlin, November has begun."""
-    with time_machine.travel("2026-10-31T23:30:00Z", tick=False) as traveller:
-        yield traveller
-
-
-@pytest.fixture
-def client(api):
-    return api.make("/clients", tax_rate="19")["id"]
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_it_needs_the_scope_of_writes_and_stays_in_its_account(api, other_tenant
 def test_another_method_is_told_where_to_go(api):
     answer = api.post("/clients/external:7")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS")
-    assert "Send POST /clients instead." in answer.json["message"]
+    assert "Send POST /clients to create, or PATCH /clients/external:{external_id} to change." in answer.json["message"]
 
 
 def test_every_record_with_an_external_id_is_read_changed_and_deleted_by_it():

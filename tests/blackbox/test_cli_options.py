@@ -115,6 +115,19 @@ CHANGES = {
     "--invoice-introduction-de": "Text of invoice-introduction-de",
     "--invoice-terms-en": "Text of invoice-terms-en",
     "--invoice-terms-de": "Text of invoice-terms-de",
+    "--payment-url": "https://pay.example/{number}",
+    "--mail-invoice-subject-en": "Text of mail-invoice-subject-en",
+    "--mail-invoice-subject-de": "Text of mail-invoice-subject-de",
+    "--mail-invoice-text-en": "Text of mail-invoice-text-en",
+    "--mail-invoice-text-de": "Text of mail-invoice-text-de",
+    "--mail-quote-subject-en": "Text of mail-quote-subject-en",
+    "--mail-quote-subject-de": "Text of mail-quote-subject-de",
+    "--mail-quote-text-en": "Text of mail-quote-text-en",
+    "--mail-quote-text-de": "Text of mail-quote-text-de",
+    "--mail-credit-note-subject-en": "Text of mail-credit-note-subject-en",
+    "--mail-credit-note-subject-de": "Text of mail-credit-note-subject-de",
+    "--mail-credit-note-text-en": "Text of mail-credit-note-text-en",
+    "--mail-credit-note-text-de": "Text of mail-credit-note-text-de",
 }
 """A value for each option; the names of fields are those of the options."""
 NAMES = {"small_business": "is_small_business"}

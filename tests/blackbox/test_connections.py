@@ -11,8 +11,11 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from testing.process import PATIENCE, drained, environment, until
+from testing import process
+from testing.process import COMMAND, PATIENCE, drained, environment, opened, running, until, with_database
 
+from retainer.identity.actors import operator_of
+from retainer.identity.people import sessions
 from retainer.server.http.connections import (
     IDLE_SECONDS,
     MAX_CONNECTIONS,
@@ -20,7 +23,7 @@ from retainer.server.http.connections import (
     SHARE_OF_ADDRESS,
     ConnectionGuard,
 )
-from retainer.settings import Settings
+from retainer.settings import BASE_PATH, Settings
 from tests.deploy.programs import DEPLOY
 from tests.length import length, only_full
 from tests.skips import require
@@ -99,24 +102,62 @@ def test_connections_with_half_a_request_are_cut_to_the_share_of_their_address(s
 
 
 @only_full
-def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
-    with idle(server, 1, address) as (link,):
-        assert drained(link) == (b"", True)
-
-
-@only_full
-def test_a_connection_that_a_proxy_keeps_serves_later_requests(server, agency):
-    with server.client(agency["key"]) as client:
+def test_a_connection_that_a_proxy_keeps_goes_on_and_an_unused_one_ends(server, agency, address):
+    with idle(server, 1, address) as (unused,), server.client(agency["key"]) as client:
         client.get("/me")
         before = client.local_address
         for _ in range(2):
             time.sleep(kept_by_proxies())
             assert client.get("/me").status == 200
         assert client.local_address == before, "the same connection all the while"
+        assert drained(unused) == (b"", True), "it has done nothing for long"
+
+
+@pytest.fixture(scope="module")
+def small_server(tmp_path_factory):
+    """A server that may open 256 files, and so has 128 connections."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "PRELOADED", None)
+        patch.setattr(process, "COMMAND", ["sh", "-c", 'ulimit -n 256 && exec "$@"', "sh", *COMMAND])
+        with running(with_database(tmp_path_factory.mktemp("small")), "--no-monitor") as server:
+            yield server
+
+
+FORM = "POST /console/sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+TAG = f"POST {BASE_PATH}/tags HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {{key}}\r\n"
+BEGUN = {
+    "half a head": "GET /console HTTP/1.1\r\nHo",
+    "a form without a session": f"{FORM}Sec-Fetch-Site: same-origin\r\nContent-Length: 1000\r\n\r\ne",
+    "a body with a key": f"{TAG}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{{{",
+    "a body in chunks": f"{TAG}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{{{{\r\n",
+}
+
+
+@pytest.mark.parametrize("begun", BEGUN.values(), ids=BEGUN)
+def test_clients_of_one_address_that_stop_sending_take_no_descriptors_of_others(small_server, address, begun):
+    slow, other = (small_server.agency(name, "enterprise") for name in ("Slow", "Other"))
+    with opened(small_server.database) as store, store.begin(operator_of(store, other["account_id"]), write=True) as tx:
+        cookie = f"retainer-session={sessions.start(tx, other['admin_id'], None, None)[1]}"
+    with idle(small_server, 200, address, begun.format(key=slow["key"]).encode()) as links:
+        for number in range(10):
+            with small_server.client(other["key"]) as api, small_server.client() as browser:
+                assert api.post("/tags", {"name": f"Tag {number}"}).status == 201
+                assert browser.send("GET", "/console", Cookie=cookie).status == 200
+            if number == 0:
+                assert not any(map(has_answer, links)), "nobody has waited until the time of a slow one was up"
+
+
+def has_answer(link):
+    """Whether anything but the end of the connection has come."""
+    link.setblocking(False)
+    try:
+        return link.recv(1, socket.MSG_PEEK) != b""
+    except OSError:
+        return False
 
 
 def a_guard(*clients, settings=None, connections=MAX_CONNECTIONS):
-    return ConnectionGuard(settings or Settings(), lambda: {*clients}, connections, lambda *_: None)
+    return ConnectionGuard(settings or Settings(), lambda: {*clients}, lambda _: None, connections, lambda *_: None)
 
 
 @pytest.fixture
@@ -249,7 +290,7 @@ def scan():
         guard.scan()
 
 sys.setswitchinterval(1e-6)
-guard = ConnectionGuard(Settings(), list, 8192, print)
+guard = ConnectionGuard(Settings(), list, print, 8192, print)
 threading.Thread(target=scan, daemon=True).start()
 for _ in range(2000):
     listener = socket.create_server(("127.0.0.1", 0))

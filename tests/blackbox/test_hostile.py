@@ -343,7 +343,7 @@ def test_a_body_in_another_transfer_coding_than_chunked_is_refused(server, agenc
         (answer,), _ = raw(server, head + f"Transfer-Encoding: {coding}\r\n".encode() + CHUNKS, wait=PATIENCE)
         found[coding] = answer.status
         if answer.status == 501:
-            assert answer.code == "unsupported_transfer_coding"
+            assert b"no transfer coding but chunked" in answer.body, "a page of the console, else JSON"
     if path == f"{BASE_PATH}/tags":
         assert found == CODINGS
     else:

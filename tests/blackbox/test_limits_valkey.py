@@ -185,7 +185,7 @@ def send_at_once(servers, key):
 @only_full
 def test_of_a_thousand_requests_at_once_two_servers_admit_exactly_six_hundred(two_servers):
     undisturbed = 0
-    for turn in range(length(20)):
+    for turn in range(length(8)):
         until_shared(two_servers)
         agency = two_servers.agency(f"Agency{turn}", "agency")
         before, began = changes(two_servers), time.monotonic()

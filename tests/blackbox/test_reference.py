@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from testing.agencies import MAIL_FROM, SMTP_URL
+from testing.ports import free_port
 from testing.process import opened, running, start, with_database
 
 from retainer import demo
@@ -75,7 +77,10 @@ def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp
     failed, (database, key) = [], filled
     folder = with_database(tmp_path / "served")
     shutil.copy(database, folder / "data" / "retainer.db")
-    with running(folder, "--no-monitor") as server:
+    port = free_port()
+    mail = {"RETAINER_SMTP_URL": SMTP_URL, "RETAINER_MAIL_FROM": MAIL_FROM}
+    named = {"RETAINER_BASE_URL": f"http://127.0.0.1:{port}"}
+    with running(folder, "--no-monitor", port=port, **mail, **named) as server:
         for path, sample in code:
             done = run(language, sample, f"http://127.0.0.1:{server.port}/api/public/v1", key)
             if done.returncode or bool(done.stdout.strip()) == ("DELETE" in sample or ".delete(" in sample):

@@ -18,6 +18,8 @@ from testing.agencies import open_agency
 from testing.process import COMMAND, PATIENCE, contents, environment, opened, query, running, tell, until, with_database
 
 from retainer.backup import BackupError, restore
+from retainer.identity.actors import operator_of
+from retainer.jobs import jobs
 from retainer.schema import migrations
 from retainer.store.engines import Sqlite
 from retainer.store.engines.files import exclusive
@@ -74,7 +76,7 @@ def test_a_restored_database_equals_the_one_that_was_backed_up(folder, elsewhere
     assert said["works_again"].startswith("keys that were revoked, people who were deactivated, and accounts")
     assert (said["database"], said["former_database"], said["migrated_to"]) == (str(database(elsewhere)), None, None)
     expected, found = contents(database(folder)), contents(database(elsewhere))
-    assert [row[0] for row in found.pop("pauses")] == ["monitor", "webhooks"]
+    assert [row[0] for row in found.pop("pauses")] == ["mail", "monitor", "webhooks"]
     assert expected.pop("pauses") == []
     assert found == expected
     assert files(elsewhere) == ["retainer.db"]
@@ -83,6 +85,19 @@ def test_a_restored_database_equals_the_one_that_was_backed_up(folder, elsewhere
 
 
 @only_full
+def test_jobs_that_ran_at_the_time_of_a_backup_wait_for_a_person_after_a_restore(folder, elsewhere):
+    with opened(folder / "data" / "retainer.db") as store, store.begin(operator_of(store, 1), write=True) as tx:
+        jobs.start(tx, "bulk", "Issue: 300 invoices", {}, total=300)
+        jobs.start(tx, jobs.DAILY, "Daily job", {})
+    tell(folder, "backup", "b.db.gz")
+    tell(elsewhere, "restore", folder / "b.db.gz")
+    found = "SELECT kind, status, next_step_at IS NULL, message LIKE '%restored%' FROM jobs ORDER BY id"
+    assert query(elsewhere / "data" / "retainer.db", found) == [
+        ("bulk", "stopped", 1, 1),
+        ("daily", "waiting", 0, None),
+    ]
+
+
 def test_password_links_of_a_backup_are_void_after_a_restore(folder, elsewhere):
     (admin, *_) = tell(folder, "user", "list", 1)["users"]
     tell(folder, "user", "link", admin["id"])
@@ -176,9 +191,10 @@ def test_a_database_without_accounts_counts_as_empty(tmp_path, file):
 
 @only_full
 def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file):
-    before = contents(database(folder))
     with running(folder, "--no-monitor"):
+        until(lambda: query(database(folder), "SELECT id FROM jobs"), "the account has its daily job")
         assert "Stop it first" in refused(folder, "restore", file, "--force")
+    before = contents(database(folder))
     with opened(database(folder)) as store, store.unscoped() as tx:
         tx.value(text("SELECT version_num FROM alembic_version"))
         assert "Another process uses" in refused(folder, "restore", file, "--force")
@@ -320,6 +336,7 @@ def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere
     assert "retainer doctor --repair" in done.stderr
     tell(elsewhere, "monitor", "--resume")
     tell(elsewhere, "deliver", "--resume")
+    tell(elsewhere, "mail", "--resume")
     assert tell(elsewhere, "doctor", "--repair")["result"] == "ok"
     assert tell(elsewhere, "doctor")["result"] == "ok"
 
@@ -355,17 +372,18 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
     assert json.loads(once.stdout) == {"checked": 0}
     assert "retainer monitor --resume" in json.loads(once.stderr)["message"]
     with running(copy, **ALLOW) as server:
-        until(lambda: server.log().count("paused") == 2, "it has looked")
+        until(lambda: server.log().count("paused") == 3, "it has looked")
         said = [line for line in server.log().splitlines() if '"warning"' in line and "paused" in line]
-        assert ["restored from a backup of" in line for line in said] == [True, True]
-        assert ["retainer monitor --resume" in line for line in said] == [True, False]
+        assert ["restored from a backup of" in line for line in said] == [True, True, True]
+        assert ["retainer monitor --resume" in line for line in said] == [True, False, False]
         assert tell(copy, "deliver", "--resume") == {"webhooks": "on"}
+        assert tell(copy, "mail", "--resume") == {"mail": "on"}
         resumed = utcnow()
         assert tell(copy, "monitor", "--resume") == {"monitor": "on"}
         until(lambda: checked_sites(copy) == 3, "they are checked without a new start")
         assert query(database(copy), f"SELECT min(last_checked_at) > '{resumed}' FROM sites") == [(1,)]
     with running(copy, **ALLOW) as server:
-        assert server.log().count("paused") == 2, "it is not logged again"
+        assert server.log().count("paused") == 3, "it is not logged again"
 
 
 @only_full

@@ -1,9 +1,10 @@
-"""Files that come to a real server: many large ones at once take little memory, and a broken one leaves nothing."""
+"""Files of a real server: many large ones take little memory when they come and go, and a broken one leaves nothing."""
 
 import hashlib
 import http.client
+import socket
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from testing.process import at_once, children, resident, running, with_database
 
@@ -73,6 +74,47 @@ def test_many_large_files_at_once_take_little_memory(tmp_path):
             assert client.get("/files").json["meta"]["total"] == COUNT + 1
             digest = hashlib.sha256(PIECE * (MAX_FILE_BYTES // len(PIECE))).hexdigest()
             assert {each["sha256"] for each in client.get("/files").data} == {digest}
+
+
+def begin_download(server, key, file_id):
+    """Ask for a file, and take no more of it than the beginning of the response; return the connection."""
+    request = (
+        f"GET {BASE_PATH}/files/{file_id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+        "Accept: application/octet-stream\r\n\r\n"
+    )
+    link = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    link.sendall(request.encode())
+    assert link.recv(12) == b"HTTP/1.1 200"
+    return link
+
+
+def test_many_clients_that_take_a_large_file_slowly_take_little_memory(tmp_path):
+    with running(with_database(tmp_path)) as server, ExitStack() as links:
+        agency = server.agency("North", "agency")
+        with server.client(agency["key"]) as client:
+            record = client.post("/clients", {"name": "Bergmann Optik"}).data["id"]
+            assert [upload(server, agency["key"], record) for _ in range(2)] == [201, 201]
+            before = memory(server)
+            slow = [
+                links.enter_context(begin_download(server, agency["key"], number % 2 + 1)) for number in range(COUNT)
+            ]
+            assert memory(server) - before < MOST_BYTES
+            assert b"".join(take(slow[-1])) == PIECE * (MAX_FILE_BYTES // len(PIECE))
+
+
+def take(link):
+    """Yield what comes until the file is whole."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += link.recv(4096)
+    _, _, part = head.partition(b"\r\n\r\n")
+    yield part
+    left = MAX_FILE_BYTES - len(part)
+    while left:
+        part = link.recv(1 << 20)
+        assert part, f"{left} bytes are missing"
+        left -= len(part)
+        yield part
 
 
 def test_a_file_whose_connection_breaks_leaves_nothing(tmp_path):

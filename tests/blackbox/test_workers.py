@@ -271,7 +271,7 @@ def test_a_stop_in_the_middle_of_renewals_ends_all(two_workers):
 
 IGNORING = """
 import os, signal, threading, time
-from retainer.server.process.worker import end_with
+from retainer.processes.worker import end_with
 main = os.getpid()
 if os.fork():
     time.sleep(60)

@@ -20,7 +20,9 @@ OPTIONS = (
 )
 TARGETS = Path(__file__).parent / "targets.js"
 SERIOUS = {"serious", "critical"}
-RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => arguments[0](found.violations))"
+RUN_AXE = "axe.run({resultTypes: ['violations'], ...arguments[0]}).then(found => arguments[1](found.violations))"
+COLORS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+"""What a scheme can change: its styles set only colors."""
 
 
 T = TypeVar("T")
@@ -50,12 +52,12 @@ class Browser(Chrome):
         found: T = WebDriverWait(self, 20, 0.05, ignored_exceptions=[WebDriverException]).until(look)
         return found
 
-    def findings(self) -> list[str]:
+    def findings(self, *, only_colors: bool = False) -> list[str]:
         """Return what axe finds serious on the open page, and the errors logged since a page was last opened."""
-        self.execute_cdp_cmd(
-            "Runtime.evaluate", {"expression": AXE.read_text(encoding="utf-8")}
-        )  # no policy forbids it
-        found: list[dict[str, Any]] = self.execute_async_script(RUN_AXE)
+        if not self.execute_script("return 'axe' in window"):
+            script = AXE.read_text(encoding="utf-8")
+            self.execute_cdp_cmd("Runtime.evaluate", {"expression": script})  # no policy forbids it
+        found: list[dict[str, Any]] = self.execute_async_script(RUN_AXE, COLORS if only_colors else {})
         axe = [
             f"{finding['id']}: {finding['help']}: {node['html'][:200]}"
             for finding in found

@@ -7,6 +7,7 @@ typed costs none.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -43,8 +44,8 @@ class Desk(Protocol):
     def send(self, form: str, press: str = "", **fields: str) -> None:
         """Fill in the form with this action on the open page, and press its button, or the one with this value."""
 
-    def add_line(self, form: str, **fields: str) -> None:
-        """Fill in the form of a document, and add a line to it."""
+    def downloaded(self) -> str:
+        """Return the name of the file that the open page downloads by itself."""
 
     @property
     def path(self) -> str:
@@ -106,8 +107,11 @@ class DeskWithoutScript:
         if self.page.status == 303:
             self.open(self.page.location)
 
-    def add_line(self, form: str, **fields: str) -> None:
-        self.send(form, press="add", **fields)
+    def downloaded(self) -> str:
+        (refresh,) = self.page.all("meta", **{"http-equiv": "refresh"})
+        file = self.visitor.get(refresh["content"].removeprefix("0; url="))
+        assert file.status == 200
+        return file.headers["content-disposition"].partition('filename="')[2].removesuffix('"')
 
     def folds(self, element: Element) -> list[Element]:
         """Return what has to be opened before somebody sees an element."""
@@ -141,8 +145,10 @@ def is_choice(field: Element, text: str, inputs: list[Element]) -> bool:
 class DeskWithScript:
     """Chromium."""
 
-    def __init__(self, browser: Browser, site: str) -> None:
-        self.browser, self.site, self.clicks = browser, site, 0
+    def __init__(self, browser: Browser, site: str, folder: Path) -> None:
+        """Sit down at a browser, which keeps what it downloads in a folder."""
+        self.browser, self.site, self.folder, self.clicks = browser, site, folder, 0
+        browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
 
     def open(self, path: str) -> None:
         self.browser.get(self.site + path)
@@ -176,10 +182,8 @@ class DeskWithScript:
         with self.leaving():
             self.browser.execute_script("arguments[0].click()", found.find_element(By.CSS_SELECTOR, button))
 
-    def add_line(self, form: str, **fields: str) -> None:
-        button = "button[value=add]"
-        self.fill(form, button, fields).find_element(By.CSS_SELECTOR, button).click()
-        self.clicks += 1
+    def downloaded(self) -> str:
+        return self.browser.until(lambda _: next((each.name for each in self.folder.glob("*.zip")), ""))
 
     @contextmanager
     def leaving(self) -> Iterator[None]:

@@ -3,12 +3,12 @@
 from contextlib import closing
 from datetime import timedelta
 
-from retainer.outbound.leases import Leased
+from retainer.outbound.leases import LeasedRow
 from retainer.outbound.loop import BackgroundLoop
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 
-TASK = Leased("", 1, 1, "")
+TASK = LeasedRow("", 1, 1, "")
 
 
 class Searching(BackgroundLoop):

@@ -4,6 +4,10 @@ import re
 
 import pytest
 
+from retainer.billing.invoices.unbilled import SELECTIONS
+from retainer.job_kinds import KINDS
+from retainer.jobs.loop import Jobs
+from tests.contract.cases import statements_of
 from tests.databases import any_database
 
 pytestmark = any_database
@@ -58,6 +62,7 @@ def test_what_is_to_bill_of_all_clients_becomes_issued_invoices_in_three_clicks(
     numbers = [invoice["number"] for invoice in api.get("/invoices", {"status": "sent"}).data]
     assert len(numbers) == len(clients)
     assert sorted(names_in_archive(visitor, page)) == sorted(f"{number}.pdf" for number in numbers)
+    assert not page.all("meta", **{"http-equiv": "refresh"}), "nothing is downloaded that was not asked for"
     assert "Nothing to bill." in visitor.get("/console/billing-run").text
 
 
@@ -125,3 +130,43 @@ def test_the_run_says_if_invoices_will_round_its_hours(api, visitor, clients):
 
 def test_members_do_not_bill(person, clients):
     assert person("member").get("/console/billing-run").status == 403
+
+
+def test_the_run_reads_its_invoices_in_one_statement_in_the_order_of_the_address(api, visitor, clients):
+    run(visitor)
+    drafts = [invoice["id"] for invoice in api.get("/invoices", {"status": "draft"}).data]
+    path = "/console/billing-run/invoices?ids={}"
+    visitor.get(path.format(drafts[0]))
+    counts = []
+    for ids in (drafts[:1], drafts):
+        with statements_of(api) as ran:
+            page = visitor.get(path.format(",".join(map(str, reversed(ids)))))
+        counts.append(sum("FROM invoice_lines" in statement or "FROM invoices" in statement for statement in ran))
+        assert [field["value"] for field in page.all("input", name="invoice")] == [*map(str, reversed(ids))]
+    assert counts[0] == counts[1]
+    assert visitor.get(path.format(f"{drafts[0]},{10**9}")).status == 404
+
+
+def test_each_kind_of_unbilled_work_can_be_chosen_in_the_form_that_bills(visitor, clients):
+    page = visitor.get(f"/console/records/clients/{clients[0]}/bill")
+    names = {field["name"] for field in page.all("input")}
+    assert SELECTIONS.keys() <= names
+
+
+def test_the_chosen_drafts_are_issued_and_sent_by_mail(api, visitor, clients):
+    for client in clients:
+        api.patch(f"/clients/{client}", {"email": f"office{client}@ahorn.example"})
+    page = run(visitor)
+    drafts = [draft["id"] for draft in api.get("/invoices", {"status": "draft"}).data]
+    assert "send" in {button["value"] for button in page.all("button", name="step")}
+    path = f"/console/billing-run/invoices?ids={','.join(map(str, drafts))}"
+    started = visitor.post(path, {"once": "1", "step": "send", "invoice": [str(each) for each in drafts[:2]]})
+    assert started.location.startswith("/console/jobs/"), started.text
+    Jobs(api.store, KINDS, lambda *_: None).run_once()
+    assert sorted(each["record_id"] for each in api.get("/messages").data) == sorted(drafts[:2])
+    assert {api.get(f"/invoices/{each}").data["status"] for each in drafts[:2]} == {"sent"}
+    assert api.get(f"/invoices/{drafts[2]}").data["status"] == "draft"
+    again = visitor.post(path, {"once": "2", "step": "send", "invoice": [str(drafts[0])]})
+    assert "issued or deleted meanwhile" in again.text
+    visitor.submit(path, invoice=str(drafts[2]))
+    assert visitor.get("/console/audit").text.count("invoice issued invoice INV-") == 3

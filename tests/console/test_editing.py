@@ -350,10 +350,10 @@ def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
     path = f"/console/records/quotes/{quote['id']}"
     assert "/new?quote_id" not in visitor.get(path).html
     api.patch(f"/quotes/{quote['id']}", {"status": "accepted"})
-    assert f"{path}/invoice" in visitor.get(path).links
+    assert f'action="{path}/invoice"' in visitor.get(path).html
     preview = visitor.get(f"{path}/invoice").text
     assert ("Design" in preview, "500.00 EUR" in preview) == (True, True), "it shows what the invoice will say"
-    assert "Draft created." in visitor.submit(f"{path}/invoice").text
+    assert "Draft created." in visitor.submit(f"{path}/invoice", with_project="no").text
     link = next(link for link in visitor.get(path).links if link.startswith("/console/records/projects/new?quote_id"))
     shown = visitor.get(link)
     form = dict(Fields(shown.html).forms[link.partition("?")[0]])
@@ -366,8 +366,71 @@ def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
     made = api.get(f"/projects/{after['converted_project_id']}").data
     assert (made["name"], made["fixed_fee"]) == ("Relaunch", "500.00")
     ended = visitor.get(path)
-    assert ("/new?quote_id" in ended.html, f"{path}/invoice" in ended.links) == (False, False)
+    assert ("/new?quote_id" in ended.html, f"{path}/invoice" in ended.html) == (False, False)
     assert f"has already become invoice {after['invoice_id']}" in visitor.get(f"{path}/invoice").text
+
+
+def test_a_quote_is_billed_with_its_project_unless_it_has_one(api, visitor):
+    lines = [{"description": "Design", "unit_price": "500"}]
+    accepted = [api.make("/quotes", title=title, lines=lines, status="accepted") for title in ("Relaunch", "Shop")]
+    project = api.make("/projects", client_id=accepted[1]["client_id"])
+    other = api.make("/quotes", project_id=project["id"], lines=lines, status="accepted")
+    for quote in (accepted[0], other):
+        path = f"/console/records/quotes/{quote['id']}"
+        assert visitor.submit(path, action=f"{path}/invoice").status == 200
+    quotes = [api.get(f"/quotes/{quote['id']}").data for quote in (accepted[0], other)]
+    assert [quote["converted_project_id"] is None for quote in quotes] == [False, True]
+    made = api.get(f"/projects/{quotes[0]['converted_project_id']}").data
+    assert (made["name"], made["fixed_fee"], made["billing_type"]) == ("Relaunch", "500.00", "fixed_fee")
+    assert [api.get(f"/invoices/{quote['invoice_id']}").data["subtotal"] for quote in quotes] == ["500.00", "500.00"]
+
+
+def test_the_form_of_a_client_has_its_address_in_order_and_the_next_number(visitor):
+    page = visitor.get("/console/records/clients/new")
+    names = [field["name"] for field in page.all("input select textarea") if field["id"]]
+    address = ["address_line1", "address_line2", "postal_code", "city", "country"]
+    assert names[(at := names.index("address_line1")) : at + len(address)] == address
+    assert "Blank: C-0001." in page.text
+
+
+def test_without_script_a_form_offers_what_belongs_to_its_client(api, visitor):
+    own, other = (api.make("/projects", client_id=api.make("/clients", name=name)["id"]) for name in ("Optik", "Shop"))
+    path = "/console/records/invoices/new"
+    shown = visitor.post(path, {"client_id": str(own["client_id"]), "step": "add"})
+    for page, hidden in ((visitor.get(path), False), (shown, True)):
+        options = {option["value"]: option for option in page.all("select", name="project_id")[0].all("option")}
+        assert ["disabled" in options[str(project["id"])] for project in (own, other)] == [False, hidden]
+
+
+def test_what_only_programs_can_change_has_no_form(api, visitor):
+    quote = api.make("/quotes", lines=[{"description": "Design", "unit_price": "9"}], status="accepted")
+    path = f"/console/records/quotes/{quote['id']}"
+    assert f"{path}/edit" in visitor.get(path).links
+    visitor.submit(path, action=f"{path}/invoice")
+    assert f"{path}/edit" not in visitor.get(path).links
+
+
+def test_work_on_a_draft_is_not_billed_yet(api, visitor):
+    project = api.make("/projects", hourly_rate="100")
+    entry = api.make("/time-entries", project_id=project["id"], client_id=project["client_id"])["id"]
+    invoice = api.make("/invoices", client_id=project["client_id"], unbilled_work={"time": {}})["id"]
+    pages = ("/console/records/time-entries", f"/console/records/time-entries/{entry}")
+    assert ["On a draft" in visitor.get(path).text for path in pages] == [True, True]
+    api.patch(f"/invoices/{invoice}", {"status": "sent"})
+    assert [("On a draft" in text, "Billed" in text) for text in (visitor.get(path).text for path in pages)] == [
+        (False, True),
+        (False, True),
+    ]
+
+
+def test_a_quote_is_sent_as_it_is_created(api, visitor):
+    client, path = api.make("/clients"), "/console/records/quotes/new"
+    lines = {"lines.0.description": "Film", "lines.0.unit_price": "90"}
+    page = visitor.submit(path, client_id=str(client["id"]), step="sent", **lines)
+    (quote,) = listed(api, "quotes")
+    assert (page.status, quote["status"], quote["subtotal"]) == (200, "sent", "90.00")
+    refused = visitor.submit(path, client_id=str(client["id"]), step="sent")
+    assert (refused.status, len(listed(api, "quotes"))) == (422, 1), "a quote without lines is not sent"
 
 
 @pytest.mark.parametrize("kind", ["clients", "projects"])
@@ -382,7 +445,7 @@ def test_unbilled_work_is_previewed_and_becomes_a_draft(api, visitor, kind):
     page = visitor.submit(path, step="preview")
     assert (page.status, "Total 250.00 EUR" in page.text) == (200, True), page.text
     assert listed(api, "invoices") == []
-    assert visitor.submit(path, step="preview", work=["expenses"]).text.count("50.00 EUR") == 2
+    assert visitor.submit(path, step="preview", work=["expenses"]).text.count("50.00 EUR") == 3
     page = visitor.submit(path, step="create", to="2020-01-01")
     assert (page.status, "This client has no unbilled work in EUR that matches." in page.text) == (422, True), page.text
     turned = visitor.submit(path, step="preview", **{"from": "2020-02-01", "to": "2020-01-01"})
@@ -662,7 +725,7 @@ def test_hints_of_projects_and_clients_say_what_to_type(visitor):
     page = visitor.get("/console/records/projects/new").text
     for hint in ("A code of your own, like RELAUNCH.", "Net. Today warns at 80%.", "Hours. Today warns at 80%."):
         assert hint in page
-    assert "Blank: the next number of the series." in visitor.get("/console/records/clients/new").text
+    assert "Blank: C-0001." in visitor.get("/console/records/clients/new").text
 
 
 @pytest.mark.parametrize("kind", ["invoices", "quotes"])
@@ -718,3 +781,13 @@ def test_a_document_is_previewed_with_its_sums_before_it_is_saved(api, visitor):
     assert ("357.00 EUR" in page.text, api.get("/quotes").data[0]["total"]) == (True, "297.50")
     assert "297.50 EUR" in visitor.submit(edit, step="preview").text
     assert "Nothing was changed." in visitor.submit(edit).text
+
+
+def test_a_blank_field_is_asked_for_in_words(api, visitor):
+    path, line = "/console/records/invoices/new", {"lines.0.quantity": "2", "lines.0.description": "", "step": ""}
+    page = visitor.post(path, {**line, "client_id": "", "lines.0.unit_price": ""})
+    assert page.error_of("client_id") == "Choose a client."
+    assert page.error_of("lines.0.unit_price") == "Enter a unit price, unless the line bills work."
+    assert visitor.post("/console/records/clients/new", {"name": " "}).error_of("name") == "Enter a name."
+    assert visitor.post("/console/records/expenses/new", {"amount": ""}).error_of("amount") == "Enter an amount."
+    assert api.post("/clients").errors == {"name": ["Is required."]}

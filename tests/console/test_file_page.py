@@ -33,7 +33,7 @@ def test_pages_of_a_draft_show_its_warnings(api, visitor):
 def test_issued_invoice_has_the_file_of_the_api(api, visitor):
     invoice = api.make("/invoices", status="sent", lines=[LINE])
     path = f"/records/invoices/{invoice['id']}"
-    assert "Preview" not in visitor.get(f"/console{path}").text
+    assert "Preview PDF" not in visitor.get(f"/console{path}").text
     sent = api.get(f"/invoices/{invoice['id']}", headers={"Accept": "application/pdf"}).body
     assert visitor.get(f"/console{path}/pdf").html == sent.decode(errors="replace")
 

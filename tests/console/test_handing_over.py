@@ -155,3 +155,15 @@ def test_more_work_than_one_form_assigns_is_named_alone(api, visitor, monkeypatc
     page = visitor.get(f"/console/people/{api.member_id}/deactivate")
     assert ("Open tasks 2" in page.text, 'name="assignee_id"' in page.html) == (True, False)
     assert "deactivated." in visitor.submit(f"/console/people/{api.member_id}/deactivate").text
+
+
+def test_all_errors_of_a_deactivation_are_shown_at_once_and_nothing_is_done(api, visitor, keys):
+    path = f"/console/people/{api.member_id}/deactivate"
+    refused = visitor.submit(path, confirmation="somebody else", new_user_id="999999")
+    assert refused.status == 422
+    assert "Does not match." in refused.text
+    assert "Is no longer offered." in refused.text
+    refused = visitor.submit(path, confirmation="somebody else", new_user_id=str(api.admin_id), keys=["999999"])
+    assert ("Does not match." in refused.text, "Is no longer offered." in refused.text) == (True, True)
+    with api.operating() as tx:
+        assert users.get_user(tx, api.member_id)["is_active"]

@@ -177,7 +177,7 @@ def test_no_key_is_created_while_the_api_is_off(api, visitor):
         "The API is off. 2 keys stopped working." in visitor.submit("/console/switch", confirmation="Switch off").text
     )
     assert api.get("/clients").code == "api_disabled"
-    assert "Switch it on" in visitor.get(NEW).text
+    assert "Switch on the API" in visitor.get(NEW).text
     refused = visitor.post(NEW, {"name": "A", "user_id": str(api.admin_id), "scopes": "clients:read"})
     assert "The API is off." in refused.text
     assert "on the page API of the console" in visitor.post(f"/console/keys/{api.key_id}/rotate", {}).text

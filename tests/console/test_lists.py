@@ -164,7 +164,7 @@ def test_the_heads_of_columns_sort_as_the_api_does(agency, frozen, operation):
 @pytest.mark.parametrize("operation", sampled(SHOWN, 3, TURN), ids=str)
 def test_the_form_of_a_list_says_what_was_asked_for(agency, frozen, operation):
     visitor, kind = admin_of(agency.api), operation.path.strip("/")
-    (shown,) = visitor.get(f"/console/records/{kind}").all("main")
+    (shown,) = visitor.get(f"/console/records/{kind}").all("form", "filters")
     controls = {control["name"] for control in shown.all("input select") if control["name"]}
     references = {"contact_id", "ids", "invoice_id", "milestone_id", "parent_id", "quote_id", "site_id", "task_id"}
     assert parameters(operation.query).keys() - references - {"ticket_id"} <= controls
@@ -172,7 +172,7 @@ def test_the_form_of_a_list_says_what_was_asked_for(agency, frozen, operation):
         query = agency.lists[operation].complete({name: str(agency.lists[operation].tried(name, Random(1))[0])})
         page = visitor.get(f"/console/records/{kind}?{sent(query)}")
         assert page.status == 200, query
-        (again,) = page.all("main")
+        (again,) = page.all("form", "filters")
         assert "Clear" in [link.text for link in again.all("a", href=f"/console/records/{kind}")]
         chosen = [
             option for each in again.all("select", name=name) for option in each.all("option") if "selected" in option
@@ -213,7 +213,7 @@ def test_a_list_names_the_filter_that_it_cannot_apply(api, visitor):
     api.make("/clients", name="Optik")
     for query, sentence in (
         ("status=odd", "Must be one of: Prospect, Active, Archived."),
-        ("statsu=active", "Unknown filter. Did you mean status? Search"),
+        ("statsu=active", "Unknown filter. Did you mean Status? Search"),
         ("created_since=2026-02-30", "Must be a date"),
     ):
         page = visitor.get(f"/console/records/clients?{query}")
@@ -391,12 +391,27 @@ def test_a_list_begins_with_its_first_view_and_the_others_are_one_link_away(api,
     late, done = api.make("/tasks", due_date="2026-01-02"), api.make("/tasks", status="done")
     page = visitor.get("/console/records/tasks")
     assert ids_of(page) == [late["id"]]
-    views = {link.text: link for link in page.all("nav", "views")[0].all("a")}
+    views = {link.text.split()[0]: link for link in page.all("nav", "views")[0].all("a")}
+    assert [link.text for link in views.values()] == ["Open 1", "Overdue 1", "Mine", "Done 1", "All"]
     assert views["Open"]["aria-current"] == "page"
     every = visitor.get(views["All"]["href"])
     assert ids_of(every) == [done["id"], late["id"]]
     assert [link.text for link in every.all("nav", "views")[0].all("a", **{"aria-current": "page"})] == ["All"]
     assert ids_of(visitor.get(views["Done"]["href"])) == [done["id"]]
+
+
+def test_documents_are_listed_and_found_by_their_day_and_templates_have_a_tab(api, visitor):
+    client = api.make("/clients", name="Optik")["id"]
+    days = ["2026-03-05", "2026-03-07", "2026-03-06"]
+    made = {day: api.make("/invoices", client_id=client, issue_date=day)["id"] for day in days}
+    newest_first = [made[day] for day in sorted(days, reverse=True)]
+    assert ids_of(visitor.get("/console/records/invoices")) == newest_first
+    found = re.findall(r"/console/records/invoices/([0-9]+)", visitor.get("/console/search?q=optik").html)
+    assert [*dict.fromkeys(map(int, found))] == newest_first
+    template, other = api.make("/projects", is_template=True)["id"], api.make("/projects")["id"]
+    page = visitor.get("/console/records/projects")
+    (tab,) = [link for link in page.all("nav", "views")[0].all("a") if link.text.startswith("Templates")]
+    assert (ids_of(page), ids_of(visitor.get(tab["href"])), tab.text) == ([other], [template], "Templates 1")
 
 
 def test_a_draft_invoice_owes_nothing(api, visitor):
@@ -405,7 +420,7 @@ def test_a_draft_invoice_owes_nothing(api, visitor):
     api.make("/invoices", lines=lines)
     rows = [row for body in visitor.get("/console/records/invoices").all("tbody") for row in body.all("tr")]
     due = {row.all("span", "badge")[0].text: row.all("td", **{"data-label": "Balance due"})[0].text for row in rows}
-    assert due == {"Sent": "100.00 EUR", "Draft": ""}
+    assert due == {"Open": "100.00 EUR", "Draft": ""}
 
 
 def test_a_page_of_a_longer_list_prints_no_sums(api, visitor):
@@ -453,6 +468,8 @@ def test_an_empty_account_can_create_records_and_sees_no_filters(api, visitor):
     assert ("/console/records/clients/new" in page.links, "Search and filter" in page.text) == (True, False)
     assert "No clients yet. Create the first client" in visitor.get("/console/records/invoices/new").text
     assert "/console/records/payments/new" not in page.links
+    empty = {kind: visitor.get(f"/console/records/{kind}") for kind in ("clients", "time-entries", "quotes")}
+    assert [kind for kind in empty if "import" in empty[kind].all("p", "empty")[0].text] == ["clients", "time-entries"]
     api.make("/invoices")
     assert "Search and filter" in visitor.get("/console/records/invoices").text
     assert "No clients yet." not in visitor.get("/console/records/invoices/new").text

@@ -31,7 +31,7 @@ def credited(api: ApiClient, number: int, **body: Any) -> int:
 def records(api: ApiClient, currency: str) -> dict[str, list[int]]:
     """Records of each kind, in every state that its actions tell apart."""
     amount, zone = AMOUNTS[currency], "2026-03-10T09:30:15.123456Z"
-    client = api.make("/clients", hourly_rate=amount, country="DE")["id"]
+    client = api.make("/clients", hourly_rate=amount, country="DE", email="jo@elbe.example")["id"]
     lines = [{**line, "unit_price": amount} for line in LINES]
     project = api.make("/projects", client_id=client, hourly_rate=amount, budget_amount=amount, due_date=DAY)["id"]
     retainer = api.make("/projects", client_id=client, billing_type="retainer", retainer_amount=amount)["id"]

@@ -22,6 +22,7 @@ from tests.console.visitor import HASH, PASSWORD, Fields, Visitor, admin_of
 from tests.databases import each_database
 from tests.documents.test_logo_files import png
 from tests.factories import ApiClient
+from tests.jobs import tagging
 from tests.length import TURN, sampled
 
 pytestmark = each_database
@@ -70,6 +71,7 @@ FORMS = {
     "/people/new": {"name": "Mia Member", "email": "mia@north.example"},
     "/people/{user}/edit": {"name": "Max Renamed"},
     "/settings": {"name": "North Studio"},
+    "/settings/reminders": {"is_on": "yes", "days_after_due_1": "8"},
     "/switch": {"confirmation": "switch off"},
     "/records/{kind}/new": {"name": "Nordwind"},
     "/records/{kind}/{record}/edit": {"name": "Nordwind"},
@@ -85,8 +87,16 @@ def assert_nothing_is_done(api, visitor, path, end):
     One that is not filled in is refused before it waits.
     """
     api.make("/clients")
-    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook|record|file)\}", path), 1)
-    filled = path.format(kind="clients", key=api.key_id, user=api.member_id, session=1, **records)
+    kind = "invoices" if "{link}" in path else "clients"
+    if kind == "invoices":
+        line = {"description": "Work", "quantity": "1", "unit_price": "50"}
+        api.make(f"/invoices/{api.make('/invoices', lines=[line], status='sent')['id']}/links")
+    if "{job}" in path:
+        tagging.start(api, last=9)
+    if "{upload}" in path:
+        visitor.upload("/console/import", b"name\nNordwind\n", file_name="list.csv", what="clients csv")
+    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook|record|file|job|link|upload)\}", path), 1)
+    filled = path.format(kind=kind, key=api.key_id, user=api.member_id, session=1, **records)
 
     forms = Fields(visitor.get(f"/console{filled}").html).forms if path in FORMS else {}
     form = dict(forms.get(f"/console{filled}", ())) | FORMS.get(path, {})
@@ -171,6 +181,7 @@ def test_a_form_is_refused_if_a_task_that_it_names_became_anothers_while_it_wait
 
 SENT_TWICE = {
     **{path: FORMS[path] for path in FORMS if path != "/records/{kind}/{record}/edit"},
+    "/settings/reminders": {"is_on": "yes", "days_after_due_1": "8"},
     "/switch": {"confirmation": "switch off"},
     "/people/{user}/link": {},
     "/people/{user}/deactivate": {},

@@ -1,5 +1,6 @@
 """Pages only read, and forms are read before they write: what one account sends does not hold up the writes of all."""
 
+import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -224,12 +225,20 @@ def test_a_form_with_a_file_has_as_few_fields(api, visitor):
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
     body = part * (MAX_FIELDS + 1) + b"--b--\r\n"
     page = visitor.call("POST", "/console/settings/logo", body, CONTENT_TYPE="multipart/form-data; boundary=b")
-    assert (page.status, "cannot be read" in page.text) == (400, True)
+    assert (page.status, "more than 2,000 fields" in page.text) == (400, True)
+
+
+def test_a_compressed_form_is_refused_with_a_sentence(api, visitor):
+    sent = {"HTTP_CONTENT_ENCODING": "gzip"}
+    path = f"/console/records/clients/{api.usual('/clients')}/files"
+    for kind in ("application/x-www-form-urlencoded", "multipart/form-data; boundary=b"):
+        page = visitor.call("POST", path, gzip.compress(b"a=1"), CONTENT_TYPE=kind, **sent)
+        assert (page.status, "Send the form without Content-Encoding." in page.text) == (415, True)
 
 
 def test_a_week_changes_a_number_of_cells_at_once(api, visitor):
     rows = [f"project_id-{api.make('/projects')['id']}" for _ in range(21)]
-    page = visitor.follow(visitor.post("/console/week", {"row": rows, "step": "add", "from": "2026-03-02"}))
+    page = visitor.follow(visitor.post("/console/week", {"row": rows, "step": "copy", "from": "2026-03-02"}))
     form = [pair for pair in Fields(page.html).forms["/console/week"] if not re.search(r"\.2026-", pair[0])]
     cells = [(f"{row}.2026-03-{day:02}", "0:10") for row in rows for day in range(2, 9)]
     with statements_while_writing(api) as seen:

@@ -2,6 +2,7 @@
 
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
+from retainer.kernel.uploads import MAX_FILE_BYTES, MAX_UPLOAD_BYTES
 from tests.console.visitor import admin_of, user_of
 
 PDF, PNG, HTML = b"%PDF-1.7 receipt", b"\x89PNG\r\n\x1a\n picture", b"<html><script>alert(1)</script>"
@@ -71,7 +72,7 @@ def test_a_receipt_comes_with_its_expense(api, visitor):
     refused = visitor.upload(
         "/console/records/expenses/new", PDF, name="file", file_name="receipt.jpg", amount="nothing"
     )
-    assert refused.status == 422
+    assert (refused.status, "Choose receipt.jpg again: browsers do not keep it." in refused.text) == (422, True)
     assert (len(api.get("/expenses").data), len(files_of(api))) == (2, 1)
 
 
@@ -80,6 +81,28 @@ def test_a_form_without_a_file_says_so(api, visitor):
     for file_name in ("", "empty.txt"):
         page = visitor.upload(path, b"", name="file", file_name=file_name)
         assert (page.status, "Choose a file that is not empty." in page.text) == (422, True)
+
+
+def test_a_file_that_is_too_large_is_refused_on_a_page(api, visitor):
+    path = f"/console/records/clients/{api.make('/clients')['id']}/files"
+    page = visitor.upload(path, bytes(MAX_FILE_BYTES + 1), name="file", file_name="film.mp4")
+    assert (page.status, "Is larger than 25 MiB." in page.text) == (422, True)
+    assert "Choose film.mp4 again" not in page.text
+    page = visitor.upload(path, bytes(MAX_UPLOAD_BYTES), name="file", file_name="film.mp4")
+    assert (page.status, "The file is larger than 25 MiB." in page.text) == (413, True)
+    assert page.headers["content-type"].startswith("text/html")
+    assert files_of(api) == []
+
+
+def test_a_file_that_is_sent_after_the_session_has_ended_leads_back_to_its_form(api, visitor):
+    path = f"/console/records/clients/{api.make('/clients')['id']}/files"
+    visitor.cookies.clear()
+    for size in (9, 2 << 20):
+        page = visitor.upload(path, bytes(size), name="file", file_name="photo.jpg")
+        assert page.location == f"/console/sign-in?next={path.removeprefix('/console')}"
+        assert "Your session has ended, and nothing was changed." in visitor.follow(page).text
+    assert visitor.sign_in("ana@north.example", next=path.removeprefix("/console")).location == path
+    assert files_of(api) == []
 
 
 def test_the_files_of_replies_are_on_the_page_of_their_ticket(api, visitor):

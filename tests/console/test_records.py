@@ -21,7 +21,7 @@ from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 from retainer.store.transaction import Transaction
 from retainer.values.exact import as_instant, day_after
-from tests.console.visitor import WebPage
+from tests.console.visitor import Fields, WebPage
 from tests.databases import any_database
 from tests.factories import ApiClient
 
@@ -463,6 +463,30 @@ def test_a_member_is_not_told_that_the_task_of_a_colleague_was_deleted(api, pers
     task = api.make("/tasks", title="Of a colleague")
     page = person("member").get(f"/console/records/tasks/{task['id']}")
     assert (page.status, "This task does not exist, or it is not yours." in page.text) == (404, True)
+
+
+def test_an_open_task_is_ticked_off_where_it_is_listed_and_that_is_undone(api, visitor):
+    project = api.make("/projects")["id"]
+    task = api.make("/tasks", title="Texts", project_id=project, status="in_progress", due_date=api.today)["id"]
+    tick = f"/console/records/tasks/{task}/tick"
+    for path in ("/console", "/console/records/tasks?assignee_id=none", f"/console/records/projects/{project}"):
+        page = visitor.follow(visitor.submit(path, action=tick, status="done"))
+        assert ("Texts is done." in page.text, tick in page.html) == (True, True), "with its undo"
+        assert api.get(f"/tasks/{task}").data["status"] == "done"
+        undone = visitor.follow(visitor.follow(visitor.post(tick, Fields(page.html).forms[tick])))
+        assert "Texts is in progress." in undone.text
+        assert api.get(f"/tasks/{task}").data["status"] == "in_progress"
+    api.patch(f"/tasks/{task}", {"status": "cancelled"})
+    assert tick not in visitor.get(f"/console/records/projects/{project}").html
+
+
+def test_a_member_ticks_off_no_task_of_a_colleague(api, person):
+    task, visitor = api.make("/tasks", title="Of a colleague")["id"], person("member")
+    assert visitor.post(f"/console/records/tasks/{task}/tick", {"status": "done"}).status == 404
+    assert api.get(f"/tasks/{task}").data["status"] == "todo"
+    own = api.make("/tasks", title="Mine", assignee_id=visitor.user_id)["id"]
+    page = visitor.submit("/console/records/tasks", action=f"/console/records/tasks/{own}/tick", status="done")
+    assert ("Mine is done." in page.text, api.get(f"/tasks/{own}").data["status"]) == (True, "done")
 
 
 def test_a_site_that_no_check_has_reached_says_so(api, visitor):

@@ -9,7 +9,7 @@ import pytest
 from retainer.console.charts import hourly_chart
 from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic.answered import Reason
-from retainer.traffic.counts import Period
+from retainer.traffic.counts import CountedHours
 from retainer.values.exact import as_instant
 from tests.databases import slow_on_each
 from tests.traffic.common import answered, asked, write
@@ -42,7 +42,7 @@ def reader(api):
 def test_the_hour_that_the_end_of_summer_time_repeats_has_the_requests_of_both(api):
     times = [as_instant(datetime(2026, 10, 25, hour, 30, tzinfo=UTC)) for hour in (0, 1, 1, 2)]
     write(api, *(answered(api, time=each) for each in times))
-    chart = asked(api, hourly_chart, None, Period(times[0], times[-1]))
+    chart = asked(api, hourly_chart, None, CountedHours(times[0], times[-1]))
     assert {hour: counts.requests for hour, counts in chart.rows.items()} == {"25 Oct, 02:00": 3, "25 Oct, 03:00": 1}
     assert chart.total.requests == 4
 

@@ -142,7 +142,7 @@ def test_a_member_finds_no_page_and_no_form_of_other_kinds(api, person):
 
 
 @pytest.mark.parametrize("who", ["signed out", "deactivated", "without a second factor", "of another account"])
-def test_each_page_and_form_is_shut_to_who_is(both, person, who):
+def test_each_page_and_form_is_shut_to_who_is(both, person, who, unlimited):
     api, other = both
     records, visitor = records_of(api), person("admin")
     user_id, paths = visitor.user_id, [*paths_of(api, records)]
@@ -244,7 +244,7 @@ def test_a_member_reads_no_names_of_tasks_and_tickets_of_others(api, person):
         visitor.get(f"/console/records/time-entries/new?task_id={task}&ticket_id={ticket}"),
         visitor.get(f"/console/records/time-entries?task_id={task}"),
         visitor.get(f"/console/records/time-entries?ticket_id={ticket}"),
-        visitor.follow(visitor.post("/console/week", {"step": "add", "row": rows})),
+        visitor.follow(visitor.post("/console/week", {"step": "copy", "row": rows})),
     ]
     assert [page.status for page in pages] == [200] * len(pages)
     assert "Secret" not in "".join(page.html for page in pages)

@@ -62,6 +62,16 @@ def actions(api, action):
         return audit.list_entries(tx, AuditFilter(action=action)).entries
 
 
+def test_a_wrong_password_does_not_hide_a_wrong_code_of_a_new_second_factor(admin):
+    admin.get(PATH)
+    refused = admin.post(PATH, {"current": "wrong", "code": "000000"})
+    assert refused.status == 422
+    assert "Wrong password." in refused.text
+    assert "Wrong code." in refused.text
+    half = admin.post(PATH, {"current": "wrong", "code": ""})
+    assert ("Wrong password." in half.text, "Enter a code." in half.text) == (True, True)
+
+
 def test_signing_in_needs_a_code_once_it_is_set_up(api, admin, clock):
     app, _ = set_up(admin)
     clock.shift(60)
@@ -248,3 +258,25 @@ def test_another_admin_or_the_operator_removes_a_lost_one(api, admin):
     assert Visitor(api.app).sign_in(email_of(api)).location == "/console"
     with api.operating() as tx, pytest.raises(Refusal, match="no second factor"):
         second_factors.remove(tx, api.admin_id)
+
+
+def test_people_are_told_by_mail_what_became_of_their_second_factor(api, admin, clock):
+    set_up(admin)
+    clock.shift(timedelta(minutes=5))
+    told = [("security_notice", "Your second factor was set up at North", email_of(api))]
+    assert api.sql('SELECT kind, subject, "to" FROM messages ORDER BY id') == told
+    with api.operating() as tx:
+        user_id = users.create_user(tx, users.UserDetails("Pat", "pat@north.example", "admin"), HASH)
+    other = Visitor(api.app)
+    other.sign_in("pat@north.example")
+    other.submit(f"/console/people/{api.admin_id}/second-factor", confirmation="Ana Admin")
+    told.append(("security_notice", "Your second factor was removed at North", email_of(api)))
+    assert api.sql('SELECT kind, subject, "to" FROM messages ORDER BY id') == told
+    assert user_id != api.admin_id
+
+
+def test_a_full_quota_of_mail_keeps_nobody_from_a_second_factor(api, admin, monkeypatch):
+    full = {**api.store.limits, "messages": dict.fromkeys(api.store.limits["files"], 0)}
+    monkeypatch.setattr(api.store, "limits", full)
+    set_up(admin)
+    assert api.sql("SELECT id FROM messages") == []

@@ -13,8 +13,11 @@ SECRET = re.compile(r"rtn_\w{38}|whsec_[\w+/=]+|token=[\w-]{43}")
 OF_SECRETS = {
     NEW_KEY: ({"name": "Zapier", "scopes": "clients:read"}, "rotate it"),
     "/console/keys/{key}/rotate": ({"hours": "24"}, "rotate it"),
-    "/console/people/new": ({"name": "Mia Member", "email": "mia@north.example"}, "create another one"),
-    "/console/people/{user}/link": ({}, "create another one"),
+    "/console/people/new": (
+        {"name": "Mia Member", "email": "mia@north.example", "by_mail": "no"},
+        "create another one",
+    ),
+    "/console/people/{user}/link": ({"by_mail": "no"}, "create another one"),
     "/console/webhooks/new": ({"url": "https://receiver.example/hooks", "description": "Books"}, "rotate it"),
 }
 """Forms that lead to a secret, with what they need, and how the second answer says to replace it."""

@@ -55,7 +55,8 @@ def test_a_wrong_password_is_an_error_at_the_form_which_keeps_the_email(api):
     assert 'value="ana@north.example"' in refused.html
     assert "not the password" not in refused.html
     missing = visitor.post("/console/sign-in", {"email": "", "password": ""})
-    assert missing.text.count("Is required.") == 4, "twice on top, and once at each field"
+    assert missing.text.count("Enter your email address.") == 2, "on top, and at the field"
+    assert missing.text.count("Enter your password.") == 2
     assert visitor.get("/console").status == 303
 
 
@@ -98,11 +99,11 @@ def test_a_browser_whose_session_has_ended_has_a_limit_too(api):
     assert Visitor(api.app).get("/console/sign-in").status == 200
 
 
-def test_the_session_cookie_is_hidden_from_scripts_and_other_hosts(api):
+def test_the_session_cookie_is_hidden_from_scripts_and_other_hosts(api, unnamed):
     admin_of(api)
     plain = Visitor(api.app).sign_in("ana@north.example").headers["set-cookie"]
     assert re.fullmatch(r"retainer-session=[\w-]{43}; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax", plain)
-    secure = Visitor(api.app).post("/console/sign-in", FORM, **{"wsgi.url_scheme": "https"}).headers["set-cookie"]
+    secure = Visitor(unnamed.app).post("/console/sign-in", FORM, **{"wsgi.url_scheme": "https"}).headers["set-cookie"]
     assert re.fullmatch(
         r"__Host-retainer-session=[\w-]{43}; Path=/; Max-Age=7776000; HttpOnly; SameSite=Lax; Secure", secure
     )
@@ -146,6 +147,18 @@ def test_a_new_password_ends_the_other_sessions(api):
     assert other.get("/console").status == 303
 
 
+def test_all_errors_of_a_new_password_are_shown_at_once(api):
+    visitor = admin_of(api)
+    refused = visitor.submit("/console/profile", current="wrong", password="short", again="another")
+    assert refused.status == 422
+    for sentence in ("Wrong password.", "12", "Passwords don't match."):
+        assert sentence in refused.text
+    blank = visitor.submit("/console/profile", current="", password=PASSWORD, again="another")
+    assert ("Enter your current password." in blank.text, "Passwords don't match." in blank.text) == (True, True)
+    refused = Visitor(api.app).submit(link_of(api, api.admin_id), action="/console/password", password="a", again="b")
+    assert ("12" in refused.text, "Passwords don't match." in refused.text) == (True, True)
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -163,8 +176,9 @@ def test_a_new_password_ends_the_other_sessions(api):
         {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_ORIGIN": "http://agency.example"},
     ],
 )
-def test_forms_from_other_sites_do_nothing(api, headers):
+def test_forms_from_other_sites_do_nothing(api, unnamed, headers):
     visitor = admin_of(api)
+    visitor.app = unnamed.app
     refused = visitor.post("/console/sign-out", **headers)
     assert (refused.status, "another site" in refused.text) == (403, True)
     assert visitor.get("/console").status == 200

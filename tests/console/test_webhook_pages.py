@@ -58,20 +58,20 @@ def test_types_are_chosen_and_changed(api, visitor, receiver):
 
 def test_a_new_webhook_needs_a_description(api, visitor):
     refused = visitor.submit(NEW, url="https://receiver.example/hooks")
-    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert (refused.status, refused.error_of("description")) == (422, "Enter a description.")
     assert api.get("/webhooks").data == []
 
 
 def test_a_webhook_keeps_its_description(api, visitor, receiver):
     path, _ = made(visitor, receiver)
     refused = visitor.submit(f"{path}/edit", description=" ")
-    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert (refused.status, refused.error_of("description")) == (422, "Enter a description.")
     assert api.get("/webhooks").data[0]["description"] == "Books"
 
 
 def test_all_errors_of_a_form_are_shown_together(visitor):
     refused = visitor.post(NEW, {"url": "ftp://receiver.example", "types": ["no.such"]})
-    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert (refused.status, refused.error_of("description")) == (422, "Enter a description.")
     assert "no longer offered" in refused.text
 
 

@@ -1,5 +1,6 @@
 """My week: the table of the signed-in user's hours."""
 
+import re
 from datetime import date, timedelta
 
 import pytest
@@ -42,10 +43,10 @@ def cell(project, day=0):
 
 def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     row = f"project_id-{project}"
-    added = visitor.follow(save(visitor, {}, row=row, step="add"))
+    added = visitor.follow(save(visitor, {}, new=row))
     assert (added.status, f'name="{cell(project)}"' in added.html) == (200, True)
     assert "inputmode" not in added.html, "the keys for decimals have no colon"
-    saved = visitor.follow(save(visitor, {cell(project): "1:30", cell(project, 4): "45m"}, row=row))
+    saved = visitor.follow(save(visitor, {"new.2026-03-02": "1:30", "new.2026-03-06": "45m"}, new=row))
     assert "Week saved." in saved.text
     assert "2:15" in saved.text
     me = visitor.user_id
@@ -53,6 +54,20 @@ def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     save(visitor, {cell(project): "2", cell(project, 4): " "})
     assert entries(api) == [(project, "2026-03-02", 120, me)]
     assert 'notice warn" role="status">Nothing was changed.' in visitor.follow(save(visitor, {})).html
+
+
+def test_the_blank_row_asks_for_its_work_and_keeps_what_was_typed(api, visitor, project):
+    typed = {"new.2026-03-03": "1:30", "new.2026-03-03.note": "Workshop"}
+    refused = save(visitor, typed)
+    assert (refused.status, refused.error_of("new")) == (422, "Choose the work of these hours.")
+    assert {'value="1:30"', 'value="Workshop"'} <= {*re.findall(r'value="[^"]+"', refused.html)}
+    assert "no longer offered" in save(visitor, typed, new="project_id-999999").error_of("new")
+    odd = save(visitor, {"new.2026-03-03": "a lot"}, new=f"project_id-{project}")
+    assert "Must be a time like" in odd.error_of(cell(project, 1))
+    assert entries(api) == []
+    save(visitor, typed, new=f"project_id-{project}", step="later")
+    (entry,) = api.get("/time-entries").data
+    assert (entry["project_id"], entry["duration_minutes"], entry["description"]) == (project, 90, "Workshop")
 
 
 def test_a_billed_cell_says_that_it_is_locked(api, visitor, project):
@@ -141,19 +156,14 @@ def test_only_the_own_time_is_shown_and_counted(api, visitor, project):
 
 @pytest.mark.parametrize(
     ("step", "then"),
-    [
-        ("earlier", "from=2026-02-23"),
-        ("later", "from=2026-03-09"),
-        ("copy", "row=task_id-"),
-        ("add", "row=project_id-"),
-    ],
+    [("earlier", "from=2026-02-23"), ("later", "from=2026-03-09"), ("copy", "row=task_id-"), ("", "row=project_id-")],
 )
 def test_no_button_loses_the_hours_that_were_typed(api, visitor, project, step, then):
     client = api.get(f"/projects/{project}").data["client_id"]
     task = api.make("/tasks", project_id=project, client_id=client, assignee_id=visitor.user_id)["id"]
     api.make("/time-entries", task_id=task, client_id=client, user_id=visitor.user_id, date="2026-02-27")
     other = api.make("/projects", name="Webshop")["id"]
-    rows = [f"project_id-{project}", *([f"project_id-{other}"] if step == "add" else [])]
+    rows = [f"project_id-{project}", *([f"project_id-{other}"] if not step else [])]
     sent = [("from", f"{MONDAY}"), ("state", dict(Fields(visitor.get(FROM).html).forms[WEEK])["state"])]
     typed = [*sent, *(("row", row) for row in rows), (cell(project), "1:30"), ("step", step)]
     saved = visitor.post(WEEK, typed)

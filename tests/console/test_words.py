@@ -6,7 +6,9 @@ import pytest
 
 from retainer.console import words
 from retainer.console.labels import in_words
+from retainer.errors import Sentence
 from retainer.identity.keys.keys import SCOPES
+from retainer.values.exact import day_end, day_start
 
 NOW = "2026-03-10T12:00:00.000000Z"
 
@@ -30,8 +32,8 @@ def test_the_distance_of_an_instant(instant, text):
 def test_an_instant_is_shown_in_the_account_s_time_zone():
     at = words.moment("2026-03-10T23:30:05.000000Z", "Europe/Berlin", NOW)
     assert (at.text, at.day, at.second) == ("11 Mar 2026, 00:30", "11 Mar 2026", "11 Mar, 00:30:05")
-    assert words.day_end("2026-03-29", "Europe/Berlin") == "2026-03-29T22:00:00.000000Z"
-    assert words.day_start("2026-03-29", "Europe/Berlin") == "2026-03-28T23:00:00.000000Z"
+    assert day_end("2026-03-29", "Europe/Berlin") == "2026-03-29T22:00:00.000000Z"
+    assert day_start("2026-03-29", "Europe/Berlin") == "2026-03-28T23:00:00.000000Z"
 
 
 @pytest.mark.parametrize(
@@ -85,10 +87,10 @@ def test_numbers_have_the_form_of_the_language_of_the_account(api, person):
 
 
 def test_sentences_of_the_api_have_numbers_in_the_form_of_the_language():
-    sentence = "Must be at most 1234.50 EUR; this is -2000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
-    english = "Must be at most 1,234.50 EUR; this is -2,000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
-    assert in_words(sentence, ()) == english
+    sentence = "Must be at most ⟨1234.50⟩ EUR; this is ⟨-2000.00⟩ EUR at ⟨19.5⟩%, of version 5.9.1 at 10.0.0.1."
+    english = "Must be at most 1,234.50 EUR; this is \N{MINUS SIGN}2,000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
+    assert in_words(Sentence(sentence), ()) == english
     former = words.LANGUAGE.set("de")
-    german = "Must be at most 1.234,50 EUR; this is -2.000,00 EUR at 19,5%, of version 5.9.1 at 10.0.0.1."
-    assert in_words(sentence, ()) == german
+    german = "Must be at most 1.234,50 EUR; this is \N{MINUS SIGN}2.000,00 EUR at 19,5%, of version 5.9.1 at 10.0.0.1."
+    assert in_words(Sentence(sentence), ()) == german
     words.LANGUAGE.reset(former)

@@ -95,6 +95,7 @@ class WebPage(NamedTuple):
     status: int
     headers: dict[str, str]
     html: str
+    content: bytes = b""
 
     def all(self, tags: str, kind: str = "", **attributes: str) -> list[Element]:
         """Return elements of the page; see `Element.all`."""
@@ -202,14 +203,19 @@ class Visitor:
         seen: list[Any] = []
         answered: Any = validator(wsgi(self.app))(environ, lambda status, sent, _=None: seen.append((status, sent)))
         try:
-            html = b"".join(answered).decode(errors="replace")  # an image is none
+            content = b"".join(answered)
         finally:
             answered.close()
         status, sent = seen[0]
         for name, value in sent:
             if name == "set-cookie":
                 self._keep(value)
-        page = WebPage(int(status.split()[0]), {name.lower(): value for name, value in sent}, html)
+        page = WebPage(
+            int(status.split()[0]),
+            {name.lower(): value for name, value in sent},
+            content.decode(errors="replace"),
+            content,
+        )
         assert page.status < 500 or may_fail, f"{page.status} {page.text}\n{self.logged()}"
         return page
 

@@ -36,7 +36,7 @@ TRIED = [one for one in OPERATIONS if (one.path, one.method) not in TWINS]
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
 READS = [operation for operation in OPERATIONS if not operation.writes]
 WRITES = [operation for operation in TRIED if operation.writes]
-CREATES = [operation for operation in OPERATIONS if operation.created]
+CREATES = [operation for operation in OPERATIONS if operation.created and operation.answer.is_record]
 UPDATES = [operation for operation in TRIED if operation.method in {"PUT", "PATCH"}]
 DELETES = [operation for operation in OPERATIONS if operation.method == "DELETE"]
 BODIES = [operation for operation in TRIED if operation.body]
@@ -162,14 +162,17 @@ def shown(answer: Answer) -> tuple[Any, ...]:
     return answer.status, {name: value for name, value in body.items() if name != "request_id"}, kept_headers(answer)
 
 
+TOKEN = re.compile(r"token=[A-Za-z0-9_-]{43}")
+
+
 def timeless(value: Any) -> Any:
-    """Return JSON with the same text in place of every timestamp."""
+    """Return JSON with the same text in place of every timestamp, and of the token of a link."""
     if isinstance(value, list):
         return [timeless(item) for item in value]
     if isinstance(value, dict):
         stamped = {name for name, item in value.items() if name.endswith("_at") and item is not None}
         return {name: "then" if name in stamped else timeless(item) for name, item in value.items()}
-    return value
+    return TOKEN.sub("token=", value) if isinstance(value, str) else value
 
 
 def dump(api: ApiClient, account_id: int | None = None) -> dict[str, Counter[str]]:

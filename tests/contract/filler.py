@@ -25,7 +25,7 @@ from tests.contract.cases import (
 from tests.factories import PARENTS, SENT, UNPOSTED, Answer, ApiClient
 from tests.reference.lists import PLUGINS, VERSIONS, Row
 
-CREATES = [operation for operation in BUSINESS if operation.created]
+CREATES = [operation for operation in BUSINESS if operation.created and operation.answer.is_record]
 UPDATES = [operation for operation in BUSINESS if operation in TRIED and operation.method in {"PUT", "PATCH"}]
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is
@@ -83,6 +83,13 @@ THREADS: tuple[list[dict[str, Any]], ...] = (
     [{"status": "resolved"}, {"author_type": "contact"}],
 )
 """The replies to a ticket; what a reply does not say it is not."""
+OPEN = {
+    "/clients": {"status": "active"},
+    "/projects": {"status": "active"},
+    "/quotes": {"status": "draft"},
+    "/invoices": {"status": "draft"},
+}
+"""What the first of records is that others belong to: there must be one that takes new ones."""
 LEFT_OUT = object()
 
 
@@ -100,8 +107,8 @@ class Filler:
         """Create a number of records of each kind, change half of them, and delete some."""
         for operation in sorted(CREATES, key=lambda operation: "{" in operation.path or bool(references(operation))):
             self.random.seed(f"{seed} {operation}")  # so that one more resource leaves the others as they are
-            for _ in range(count):
-                answer = self.write(operation)
+            for number in range(count):
+                answer = self.write(operation, requested=None if number else OPEN.get(operation.path))
                 if self.random.random() > 0.1 or self.call("DELETE", path_of(answer)).status != 204:
                     self.keep(operation, answer)
         for operation in (each for each in UPDATES if each.method == "PATCH" and each not in BY_EXTERNAL_ID):
@@ -170,10 +177,21 @@ class Filler:
                 assert changed.status == 200, changed
             credited = self.call("POST", f"/invoices/{invoice}/credit-notes", {"reason": "cancellation"})
             self.keep(next(create for create in CREATES if create.path.endswith("/credit-notes")), credited)
+            self.mail(f"/invoices/{invoice}", f"/credit-notes/{credited.data['id']}")
             for amount in ("20", "75"):
                 refund = {"amount": amount, "paid_date": day, "method": next(methods)}
                 changed = self.call("PATCH", f"/invoices/{invoice}", {"record_refund": refund})
                 assert changed.status == 200, changed
+
+    def mail(self, *documents: str) -> None:
+        """Send documents to two addresses each; one of the messages has arrived, and one has failed."""
+        for path in documents:
+            self.clock.shift(1)
+            body = {"to": self.random.sample(FORMATS["email"], 2), "subject": " ".join(self.random.sample(WORDS, 2))}
+            sent = self.call("POST", f"{path}/send", body)
+            assert sent.status == 201, sent
+            for message, status in zip(sent.data["messages"], ("sent", "failed"), strict=True):
+                self.api.sql("UPDATE messages SET status = $1 WHERE id = $2", status, message["id"])
 
     def add_people(self) -> None:
         """Make users of every role, active or not, with names that differ only in accents and case."""
@@ -244,10 +262,12 @@ class Filler:
         return self.api.call(method, path, body)
 
     def place(self, operation: Operation) -> str:
-        """Where a record is made; most have the same parent, unless it must be like what PARENTS says."""
+        """Where a record is made; most have the same parent, unless each needs one like what PARENTS says."""
         head, _, tail = operation.path.partition("/{")
         if not tail:
             return head
+        if operation.path.endswith("/links") and operation.path in self.made and self.random.random() < 0.8:
+            return self.made[operation.path][0].rpartition("/")[0]
         if operation.path in PARENTS:
             parent = next(create for create in CREATES if create.path == head)
             self.keep(parent, self.write(parent, requested=PARENTS[operation.path]))

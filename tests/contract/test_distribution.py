@@ -128,7 +128,8 @@ def full(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
         columns = dict(connection.execute(f"{COLUMNS} AND relname = '{table}'").fetchall())
         values = (VALUES.get(name) or VALUES[kind] for name, kind in columns.items())
         rows = f"SELECT {', '.join(values)} FROM generate_series(1, 2000) AS n"
-        connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) {rows} ON CONFLICT DO NOTHING")
+        names = ", ".join(f'"{name}"' for name in columns)
+        connection.execute(f"INSERT INTO {table} ({names}) {rows} ON CONFLICT DO NOTHING")
         connection.execute(f"ANALYZE {table}")
     return connection
 

@@ -31,7 +31,8 @@ SILENT = {
     "task": "tracked_minutes remaining_minutes subtasks_count is_overdue",
     "time_entry": "billing_status",
     "quote": "status",
-    "invoice": "is_overdue days_overdue",
+    "invoice": "is_overdue days_overdue is_imported",
+    "credit_note": "is_imported",
     "ticket": "tracked_minutes",
     "site": f"status {MEASURED} {UPTIME}",
 }

@@ -14,15 +14,30 @@ from tests.contract.test_house import SRC, name_of, tree
 NO_MONEY = (
     *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/routes.py"),
     *("kernel/waiting.py", "store/", "identity/", "outbound/", "events/sender/", "sites/", "backup/", "traffic/"),
-    *("server/", "openapi/", "reference/", "values/reading.py", "values/strict_json.py", "console/charts.py", "demo/"),
+    *(
+        "server/",
+        "processes/",
+        "jobs/",
+        "mail/",
+        "openapi/",
+        "reference/",
+        "values/reading.py",
+        "values/strict_json.py",
+        "console/charts.py",
+        "demo/",
+    ),
     "console/pages/sign_in_pages.py",
 )
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
     "app.py": {"float"},  # seconds of a renderer
+    "batches/archives.py": {"literal"},  # seconds of a step
     "kernel/representations.py": {"float"},  # the same
+    "kernel/downloads.py": {"float"},  # how long a copy is kept
     "console/pages/list_files.py": {"float"},  # a share becomes the decimal that JSON shows
     "exchange/export.py": {"division"},  # of paths
+    "exchange/tables.py": {"rounding"},  # seconds of imported time
+    "exchange/record_files.py": {"rounding"},  # minutes of imported budgets
     "console/reports/figures.py": {"rounding"},  # shares
     "console/values.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
@@ -135,7 +150,8 @@ def test_one_module_rounds_money_and_few_others_minutes_and_shares():
     }
     rounding = {name for name, names in used.items() if "half_up" in names}
     reports = {f"reports/{name}.py" for name in ("common", "overview", "profitability", "utilisation")}
-    assert rounding == {"values/exact.py", "values/money.py", "sites/uptime.py", "console/reports/figures.py", *reports}
+    others = {"sites/uptime.py", "console/reports/figures.py", "exchange/time_files.py"}
+    assert rounding == {"values/exact.py", "values/money.py", *others, *reports}
 
 
 def test_columns_keep_whole_numbers_or_text():

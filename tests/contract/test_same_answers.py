@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 import time_machine
 
+from retainer.app import ROUTES
 from retainer.kernel.answers import One
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
@@ -33,11 +34,11 @@ from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
 from tests.factories import Answer, ApiClient
-from tests.length import IS_FULL, length, sampled
+from tests.length import IS_FULL, by_turns, length, sampled
 from tests.reference.lists import ListModel, Row, filters_of, sorts_of
 
 BODIES = [operation for operation in BUSINESS if operation in TRIED and operation.body]
-CREATES = [operation for operation in BUSINESS if operation.created]
+CREATES = [operation for operation in BUSINESS if operation.created and operation.answer.is_record]
 LISTS = [operation for operation in BUSINESS if operation.paged]
 READS = [operation for operation in BUSINESS if not operation.writes]
 SECRETS = ("hash", "prefix", "last_four")
@@ -66,6 +67,7 @@ QUANTITIES = ("0", "0.333", "1", "1.5", "2.675", "99999", "999999999", "0.0001")
 PERCENTS = ("0", "7.7", "19", "20", "33.33", "99.99", "100")
 DAYS = ("2025-12-31", "2026-01-01", "2026-01-15", "2026-03-30", "2026-03-31", TODAY, "2026-06-30", "2024-02-29")
 REQUEST_ID = re.compile(rb"req_[0-9a-f]{24}")
+TOKEN = re.compile(rb"(?<=token=)[A-Za-z0-9_-]{43}")
 
 
 class Pair(ApiClient):
@@ -121,10 +123,13 @@ class Pair(ApiClient):
 
 
 def comparable(answer: Answer) -> tuple[int, dict[str, str], bytes]:
-    """An answer without the ids of requests, its own and those in events: they are random."""
+    """An answer without what is random: the ids of requests, its own and those in events, and the token of a link."""
     headers = dict(answer.headers)
     headers.pop("x-request-id")
-    return answer.status, headers, REQUEST_ID.sub(b"", answer.body)
+    body, tokens = TOKEN.subn(b"", answer.body)
+    if tokens:
+        headers.pop("etag")
+    return answer.status, headers, REQUEST_ID.sub(b"", body)
 
 
 class Filled:
@@ -220,8 +225,9 @@ def add_amounts(pair: Pair, filler: Filler) -> None:
 
 def test_every_list_is_the_same_in_every_order_on_every_page(filled):
     for operation, path in sampled(filled.paths.items(), 3):
-        orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
-        for sort in sampled(orders, len(orders), len(path)):
+        signs = itertools.cycle(("", "-", "-", ""))  # so that each turn has every sort, half of them from the end
+        orders = [f"{next(signs)}{sort}" for sort in sorts_of(operation) for _ in range(2)]
+        for sort in by_turns(orders) if IS_FULL else sampled(orders, len(orders), len(path)):
             query = {"sort": sort, "per_page": 24 if IS_FULL else 48}
             first = filled.pair.read(path, query)
             pages = range(2, first.json["meta"]["last_page"] + 2)
@@ -279,10 +285,11 @@ def test_every_selection_is_the_same_and_includes_what_its_own_get_returns(fille
     }
     compared = set()
     for operation, path in filled.paths.items():
-        random, names = Random(str(operation)), list(operation.selectable.names)
-        for _ in range(length(10) if names else 0):
-            chosen = random.sample(names, random.randrange(1, len(names) + 1))
-            fields = random.sample(operation.selectable.fields, 3)
+        selectable = ROUTES.bound[operation].selectable
+        random, names = Random(str(operation)), list(selectable.names)
+        for turn in range(length(10) if names else 0):
+            chosen = random.sample(names, random.randrange(1, len(names) + 1) if turn else len(names))
+            fields = random.sample(selectable.fields, 3)
             page = filled.pair.read(path, {"include": ",".join(chosen), "per_page": 50, "sort": "-id"})
             filled.pair.read(path, {"include": ",".join(chosen), "fields": ",".join(fields)})
             for kind, records in page.json.get("included", {}).items():
@@ -351,6 +358,8 @@ def test_every_record_is_the_same_and_can_be_sent_back(filled):
 def test_every_body_is_taken_or_refused_with_the_same_errors(filled):
     pair, filler = filled.pair, filled.filler
     for operation in BODIES:
+        if operation.path.startswith("/credit-notes/{"):  # which are made below invoices
+            continue
         random, fields = Random(f"edges of {operation}"), sorted(schema_fields(body_schema(operation)))
         made = filler.made.get(operation.path.rpartition("/{")[0], [])
         if operation in BY_EXTERNAL_ID:

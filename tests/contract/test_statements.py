@@ -1,6 +1,6 @@
 """How many SQL statements each operation runs, and how often it waits for PostgreSQL: it may only shrink."""
 
-from retainer.store.engines.postgresql_connection import Connection, Cursor
+from retainer.store.engines.postgresql_connection import PostgresqlConnection, PostgresqlCursor
 from tests.contract.cases import HERE, OPERATIONS, rows_of, sample, send, statements_of, succeeds
 from tests.contract_checker import NoChecks
 from tests.databases import each_database
@@ -13,7 +13,12 @@ NAME = "statements.tsv"
 AGAIN = f"Write {NAME} again: pytest tests/contract/test_statements.py --write-statements"
 
 
-WAITING = ((Cursor, "fetchone"), (Cursor, "fetchall"), (Connection, "sync"), (Connection, "exit_pipeline"))
+WAITING = (
+    (PostgresqlCursor, "fetchone"),
+    (PostgresqlCursor, "fetchall"),
+    (PostgresqlConnection, "sync"),
+    (PostgresqlConnection, "exit_pipeline"),
+)
 
 
 class RoundTrips:
@@ -26,7 +31,7 @@ class RoundTrips:
 
     def counting(self, method):
         def call(waiting):
-            has_arrived = isinstance(waiting, Cursor) and waiting.connection.sent and waiting.pgresult
+            has_arrived = isinstance(waiting, PostgresqlCursor) and waiting.connection.sent and waiting.pgresult
             self.count += not has_arrived  # a statement outside a transaction was waited for when it was sent
             return method(waiting)
 

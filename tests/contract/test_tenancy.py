@@ -296,8 +296,12 @@ def test_every_reference_takes_the_account_along(catalogue):
 
 def test_every_column_that_is_named_like_a_reference_is_one(catalogue):
     others = {table.name for table in SUMMARIES} | {"events"}  # 0 is none; events outlive what they name
-    named_by_others = {"audit_entries": {"target_id"}, "webhook_deliveries": {"event_id", "record_id"}}
-    named_by_others |= {"allocations": {"deleted_work_id"}}
+    named_by_others = {"audit_entries": {"target_id", "link_id"}, "webhook_deliveries": {"event_id", "record_id"}}
+    named_by_others |= {
+        "allocations": {"deleted_work_id"},
+        "messages": {"record_id", "message_id"},
+        "job_records": {"record_id"},
+    }
     for table in {*tenant_tables(catalogue)} - others:
         referring = {pair[0] for _, pairs in foreign_keys(catalogue, table) for pair in pairs}
         kinds = {name: column["type"].python_type for name, column in columns_of(catalogue, table).items()}
@@ -327,9 +331,9 @@ class Rows:
             if target != "accounts" and name in needed:
                 needed[name] = self.ids[target, account_id]
         values = needed | {"account_id": account_id} | others
-        names = ", ".join(values)
+        names, places = ", ".join(f'"{name}"' for name in values), ", ".join(f":{name}" for name in values)
         with self.connection.begin_nested():
-            sql = f"INSERT INTO {table} ({names}) VALUES (:{names.replace(', ', ', :')})"
+            sql = f"INSERT INTO {table} ({names}) VALUES ({places})"
             self.connection.execute(text(sql), values)
         return values.get("id", 0)
 

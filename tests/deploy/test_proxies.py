@@ -34,7 +34,8 @@ def make_certificate(folder):
 def nginx(folder, port, upstream):
     """Write the configuration with ports and folders of the test; without TLS if there is a port."""
     certificates = "/etc/letsencrypt/live/agency.example"
-    site = sample("nginx.conf", (certificates, str(folder)), ("127.0.0.1:8000", f"127.0.0.1:{upstream}"))
+    replacements = (certificates, str(folder)), ("/var/log/nginx", str(folder))
+    site = sample("nginx.conf", *replacements, ("127.0.0.1:8000", f"127.0.0.1:{upstream}"))
     if port is not None:
         site = site.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("listen [::]:443 ssl;", "")
         site = "\n".join(line for line in site.splitlines() if "ssl_" not in line)
@@ -155,6 +156,15 @@ def nginx_before(folder, upstream, *replacements):
     (folder / "site.conf").write_text(site)
     with started("nginx", arguments, port, folder), Client(port, address=ADDRESS) as client:
         yield client
+
+
+def test_the_log_of_nginx_has_no_secret_of_a_link(tmp_path, server):
+    with nginx_before(tmp_path, server.port) as client:
+        for path in ("/client", "/console/password"):
+            client.send("GET", f"{path}?token=s3cret", Host="agency.example")
+    lines = (tmp_path / "retainer.log").read_text().splitlines()
+    assert [line.partition('"')[2].partition('"')[0] for line in lines] == ["GET /client", "GET /console/password"]
+    assert "s3cret" not in "".join(lines)
 
 
 @pytest.mark.parametrize("size", [1_100_000, 29_000_000])

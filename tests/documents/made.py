@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, TaxShare
+from retainer.documents.facts import CreditedDocument, Customer, Document, Issuer, Line, TaxShare
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, minor_units
 
@@ -94,7 +94,7 @@ def random_document(rng: random.Random) -> Document:
     return document(
         kind="credit_note" if is_credit else "invoice",
         language=rng.choice(["de", "en"]),
-        credited=Credited("RE-2026-0001", "2026-01-31") if is_credit else None,
+        credited=CreditedDocument("RE-2026-0001", "2026-01-31") if is_credit else None,
         due_date=None if is_credit else "2026-03-17",
         issuer=replace(
             ISSUER, vat_number=vat, iban=rng.choice([ISSUER.iban, None]), email=rng.choice([None, "a@b.de"])

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice
-from retainer.documents.facts import Credited, Customer, Document, Issuer, TaxOutsideEu
+from retainer.documents.facts import CreditedDocument, Customer, Document, Issuer, TaxOutsideEu
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
 from tests.documents.validators import broken_rules, texts
 
@@ -75,7 +75,11 @@ class Case(NamedTuple):
             names = ("part", "vat_number")
             facts = {name: value for name, value in facts.items() if name not in names}
             yield f"invoice at {rate}%", document(**facts)
-            credited = {"kind": "credit_note", "due_date": None, "credited": Credited("RE-2026-0001", "2026-01-31")}
+            credited = {
+                "kind": "credit_note",
+                "due_date": None,
+                "credited": CreditedDocument("RE-2026-0001", "2026-01-31"),
+            }
             yield f"credit note at {rate}%", document(**(facts | credited))
 
 

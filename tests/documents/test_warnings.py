@@ -125,6 +125,12 @@ HERE = {"issuer": replace(ISSUER, address_line1=None, postal_code=None)}
         ("issuer_without_address", None, "The agency's address is missing or incomplete", HERE),
         ("issuer_without_address", None, "under Settings", {"issuer": replace(ISSUER, city=None)}),
         ("client_without_address", "client_id", "Add it to the client", {"customer": replace(CUSTOMER, city=None)}),
+        (
+            "date_before_service",
+            "issue_date",
+            "is 2026-03-03, before its work, which begins on 2026-03-04",
+            {"service_from": "2026-03-04", "service_to": "2026-03-31"},
+        ),
         ("due_date_past", "due_date", "due on 2026-03-02, before today", {"due_date": "2026-03-02"}),
         (
             "early_payment_over",

@@ -21,8 +21,12 @@ def processor() -> tuple[saxonche.PySaxonProcessor, saxonche.PyXsltExecutable]:
     return saxon, saxon.new_xslt30_processor().compile_stylesheet(stylesheet_file=str(RULES))
 
 
+@cache
 def broken_rules(xml: bytes) -> list[str]:
-    """Return what an e-invoice violates: of the schema, then of the business rules, by each validator."""
+    """Return what an e-invoice violates: of the schema, then of the business rules, by each validator.
+
+    Documents whose facts differ in what no e-invoice says have the same one, which is validated once.
+    """
     facturx.xml_check_xsd(xml, flavor="factur-x", level="en16931")
     saxon, rules = processor()
     report = ET.fromstring(rules.transform_to_string(xdm_node=saxon.parse_xml(xml_text=xml.decode())))

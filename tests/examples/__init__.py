@@ -22,6 +22,8 @@ REQUEST_ID = re.compile("req_[0-9a-f]{24}")
 SHOWN_REQUEST_ID = "req_5f2b8c0d9a41e7736b10c2fe"
 SECRET = re.compile("whsec_[0-9A-Za-z+/]+=*")
 SHOWN_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+TOKEN = re.compile(r"client\?token=[0-9A-Za-z_-]{43}")
+SHOWN_TOKEN = "client?token=kT0v4rB8-2sXyQmZ1cWn6HdJ9uLgE5fAoPi3RbNwVtM"
 SHOWN_KEY = "rtn_7kQ2"
 """The beginning of the key in the examples; that of the key which the day is recorded with is random."""
 
@@ -38,16 +40,19 @@ class Recorder:
         operation = OPERATIONS[operation_id]
         path = path_of(operation, ids)
         self.clock.shift(timedelta(seconds=47, microseconds=118_233))
-        answer = self.api.call(operation.method, path, body or None, query=query or "")
+        sent = body if body or operation.body else None
+        answer = self.api.call(operation.method, path, sent, query=query or "")
         assert answer.status < 300, f"{operation_id}: {answer}"
         target = path + (f"?{urlencode(query)}" if query else "")
-        request = {"method": operation.method, "path": target} | ({"request": body} if body else {})
+        request = {"method": operation.method, "path": target} | ({} if sent is None else {"request": sent})
         self.examples[operation_id] = request | recorded(answer)
 
 
 def recorded(answer: Answer) -> dict[str, Any]:
     """What is kept of an answer."""
     headers = {name: answer.headers[name] for name in HEADERS if name in answer.headers}
+    if TOKEN.search(answer.body.decode()):
+        del headers["etag"]  # it follows from the token, which is random
     return {"status": answer.status, "headers": headers} | ({"response": answer.json} if answer.body else {})
 
 
@@ -65,5 +70,5 @@ def record(database: str) -> str:
         assert not answers
         app.store.engine.close()
     text = json.dumps({"operations": recorder.examples, "errors": errors}, indent=1, ensure_ascii=False)
-    text = SECRET.sub(SHOWN_SECRET, text)
+    text = TOKEN.sub(SHOWN_TOKEN, SECRET.sub(SHOWN_SECRET, text))
     return REQUEST_ID.sub(SHOWN_REQUEST_ID, text).replace(studio["key"][:8], SHOWN_KEY) + "\n"

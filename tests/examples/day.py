@@ -59,7 +59,7 @@ def day(show: Show) -> None:
     So a sample runs without those above it, but for two: quote 2 is sent before it is accepted, invoice 2 before it is
     paid.
     """
-    for page in (customers, plan, work, sell, bill, care, report):
+    for page in (customers, plan, work, sell, bill, care, mail, report):
         page(show)
 
 
@@ -218,6 +218,14 @@ def work(show: Show) -> None:
     )
 
 
+def links_of(show: Show, document: str, first: int) -> None:
+    """Show the links of document 4, of which there are two: `first` and the next one."""
+    show(f"list{document}Links", 4, query={"per_page": 2})
+    show(f"create{document}Link", 4)
+    show(f"get{document}Link", 4, first)
+    show(f"delete{document}Link", 4, first + 1)
+
+
 def sell(show: Show) -> None:
     """Show quotes; the second is sent and accepted."""
     show("listQuotes", query={"client_id": 1, "status": "draft", "per_page": 2})
@@ -267,6 +275,8 @@ def bill(show: Show) -> None:
     show("createCreditNote", 4, amount="59.50", reason="goodwill", description="For the late start")
     show("listCreditNotes", query={"client_id": 1, "per_page": 2})
     show("getCreditNote", 1)
+    links_of(show, "Quote", 3)
+    links_of(show, "Invoice", 1)
 
 
 def care(show: Show) -> None:
@@ -321,6 +331,15 @@ def care(show: Show) -> None:
     show("createFile", record="expense", record_id=1, name="2026-031.pdf", content="JVBERi0xLjcgcmVjZWlwdA==")
     show("getFile", 1)
     show("deleteFile", 2)
+
+
+def mail(show: Show) -> None:
+    """Show how documents are sent, and what became of their messages."""
+    show("sendInvoice", 2, to=["sofie@lindner-optik.example"], cc=["buchhaltung@lindner-optik.example"])
+    show("sendQuote", 2, to=["sofie@lindner-optik.example"], message="Dear Sofie,\n\nhere is our quote.\n\nLena")
+    show("sendCreditNote", 1, to=["sofie@lindner-optik.example"])
+    show("listMessages", query={"record": "invoice", "record_id": 4})
+    show("getMessage", 1)
 
 
 def report(show: Show) -> None:

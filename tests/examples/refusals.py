@@ -86,6 +86,9 @@ def of_rules(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     yield api.post("/invoices", {"client_id": 1, "unbilled_work": {"time": {}}})
     member = api.new_key(list(SCOPES), user_id=studio["member_id"])
     yield api.delete("/time-entries/1", key=member)
+    mail_from, api.store.mail_from = api.store.mail_from, ""
+    yield api.post("/invoices/2/send")
+    api.store.mail_from = mail_from
 
 
 def of_the_server(api: ApiClient) -> Iterator[Answer]:

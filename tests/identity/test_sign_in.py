@@ -12,7 +12,7 @@ from retainer.identity.people import passwords, sessions, users
 from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in
-from retainer.identity.sign_in.sign_in import Browser, SignedIn
+from retainer.identity.sign_in.sign_in import Browser, SignedIn, SignInChange
 from tests.identity.conftest import PASSWORD
 
 OFFICE = Browser("203.0.113.1", "Firefox")
@@ -158,13 +158,17 @@ def test_deactivation_ends_sessions_and_links_permanently(api, admin):
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
     first, second = enter(api, admin), enter(api, admin)
-    sign_in.change_password(api.store, api.app.throttle, second.person, PASSWORD, OTHER, id)
+    sign_in.change_password(api.store, api.app.throttle, second.person, SignInChange(PASSWORD, OTHER), id)
     assert (admin_of(api, first.token), bool(admin_of(api, second.token))) == (None, True)
     assert refusal(enter, api, admin).code == "validation_failed"
     enter(api, admin, OTHER)
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, PASSWORD, OTHER, id)
+    refused = refusal(
+        sign_in.change_password, api.store, api.app.throttle, second.person, SignInChange(PASSWORD, OTHER), id
+    )
     assert "current" in refused.members["errors"]
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, OTHER, "elevenchars", id)
+    refused = refusal(
+        sign_in.change_password, api.store, api.app.throttle, second.person, SignInChange(OTHER, "elevenchars"), id
+    )
     assert "password" in refused.members["errors"]
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
     assert admin_of(api, second.token) is None, "a change by the operator ends all of them"

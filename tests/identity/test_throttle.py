@@ -92,7 +92,8 @@ def test_success_resets_the_failures_of_its_email_only(api, admin):
 def test_guesses_at_the_current_password_make_its_session_wait(api, admin):
     acting = enter(api, admin).person
     change = (sign_in.change_password, api.store, api.app.throttle, acting)
-    codes = [refusal(*change, "a wrong password", "another long password", id).code for _ in range(6)]
+    wrong = sign_in.SignInChange("a wrong password", "another long password")
+    codes = [refusal(*change, wrong, id).code for _ in range(6)]
     assert codes == ["validation_failed"] * 5 + ["rate_limited"]
     enter(api, admin)
 
@@ -102,7 +103,7 @@ def test_the_right_password_does_not_clear_wrong_codes_in_the_same_session(api, 
     remove = (sign_in.remove_second_factor, api.store, api.app.throttle, acting, "000000", id)
     for _ in range(4):
         assert refusal(*remove).code == "validation_failed"
-    sign_in.change_password(api.store, api.app.throttle, acting, PASSWORD, PASSWORD, id)
+    sign_in.change_password(api.store, api.app.throttle, acting, sign_in.SignInChange(PASSWORD, PASSWORD), id)
     assert [refusal(*remove).code for _ in range(2)] == ["validation_failed", "rate_limited"]
 
 
@@ -246,6 +247,6 @@ def test_password_links_and_changes_are_hashed_like_known_browsers(api, admin):
         _, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
     with busy(subject):
         sign_in.set_password(api.store, subject, link.token, PASSWORD, OFFICE)
-        sign_in.change_password(api.store, subject, acting, PASSWORD, "another long password", id)
+        sign_in.change_password(api.store, subject, acting, sign_in.SignInChange(PASSWORD, "another long password"), id)
     enter(api, "eve@north.example")
     enter(api, admin, "another long password")

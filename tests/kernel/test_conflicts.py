@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from testing.process import until
 
-from retainer.kernel.pipeline import RETRIES
 from retainer.store.engines.postgresql_writers import WRITES
+from retainer.store.retries import RETRIES
 from tests.databases import only_postgresql
 
 pytestmark = only_postgresql

@@ -80,7 +80,7 @@ def hits_of_a_process(url, key, count, limit):
 @only_full
 def test_of_a_thousand_hits_of_four_processes_exactly_six_hundred_are_admitted(process):
     with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for turn in range(length(50)):
+        for turn in range(length(20)):
             parts = [pool.submit(hits_of_a_process, process.url, f"turn {turn}", 250, 600) for _ in range(4)]
             remaining, waits, warnings = zip(*(part.result() for part in parts), strict=True)
             assert warnings == ([], [], [], [])

@@ -15,7 +15,7 @@ from testing.process import PATIENCE
 from retainer.events.sender import loop as sender_loop
 from retainer.outbound import client as outbound
 from retainer.outbound import loop
-from retainer.outbound.client import Failed, GuardedClient, Overloaded, read_start
+from retainer.outbound.client import GuardedClient, Overloaded, RequestFailed, read_start
 from retainer.sites.monitor.probe import Monitor
 from tests.databases import any_database
 from tests.monitor.test_probe import HEAD, KB, UP, FakeSite, endless
@@ -65,7 +65,7 @@ def test_a_request_that_no_loop_had_time_for_is_not_the_fault_of_the_host(site):
 
     with pytest.raises(Overloaded):
         request(site.url, stall, seconds=1)
-    with pytest.raises(Failed, match="did not answer within 1 seconds"):
+    with pytest.raises(RequestFailed, match="did not answer within 1 seconds"):
         request(site.url, seconds=1)
     answered.set()
 
@@ -177,7 +177,7 @@ class Flood:
 )
 def test_endless_interim_responses_end_long_before_the_time_limit(site, again):
     site.answer = flood = Flood(b"", again)
-    with pytest.raises(Failed, match="valid HTTP answer"):
+    with pytest.raises(RequestFailed, match="valid HTTP answer"):
         request(site.url, seconds=1000)
     assert flood.sent < 10_000_000, "the rest was still in the buffers of the sockets"
 

@@ -21,7 +21,7 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.kinds.base import NO_TERMS, LineContext, RecordedItem
 from retainer.billing.kinds.dated import EXPENSES, TIME
-from retainer.errors import BodyErrors, Refusal
+from retainer.errors import Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Actor, Tx
@@ -85,7 +85,7 @@ class Product:
         for note in self.written:
             tx.run(CLEAR, credit_note=note)
         self.written = []
-        BodyErrors.__init__(tx)
+        forget_errors(tx)
         days = "2026-03-31T00:00:00.000000Z"
         invoice = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
         invoice.project_id = self.projects[document["project"]]
@@ -127,7 +127,7 @@ class Product:
             net, _ = reference.expense(sent, DIGITS[currency])
             agree("the net of an expense", minor_units(expense.net_amount, currency), net)
             units, rated = minor_units(expense.billable_amount, currency), (0, None)
-        return RecordedItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
+        return RecordedItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated, 0)
 
     def credit(self, tx: Tx, invoice: Invoice, sent: dict[str, Any]) -> tuple[CreditNote, dict[int | None, int]]:
         """A credit note, and what it takes back of each project. Raises Refused."""
@@ -237,7 +237,7 @@ def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
     if ledger.gross <= 0:
         return
     for request in random_documents.requests(rng, ledger):
-        BodyErrors.__init__(tx)
+        forget_errors(tx)
         try:
             note = ledger.credit(request)
         except Refused as expected_fault:
@@ -258,6 +258,11 @@ def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
         for rate, left_share in shares.remaining_shares(invoice).items()
     }
     agree("what is left at each rate", left, ledger.rates)
+
+
+def forget_errors(tx: Tx) -> None:
+    for name in ("errors", "codes", "refused"):
+        vars(tx).pop(name, None)
 
 
 def refuse(product: Product, tx: Tx, invoice: Invoice, request: dict[str, Any], member: str) -> None:

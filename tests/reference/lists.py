@@ -37,6 +37,9 @@ SORTS_AND_SEARCHES = {
     "/tickets/{ticket_id}/replies": ("created_at", "body"),
     "/sites": ("name", "name url"),
     "/files": ("created_at", "name"),
+    "/messages": ("-created_at", "to subject"),
+    "/quotes/{quote_id}/links": ("-created_at", ""),
+    "/invoices/{invoice_id}/links": ("-created_at", ""),
     "/users": ("name", "name"),
 }
 """The default order of each list, and the fields that `q` searches."""
@@ -101,8 +104,9 @@ def expires(quote: Row, words: list[str], asked: Asked) -> bool:
 
 def billing_status(work: Row) -> str:
     """Return the billing status of time or an expense; only time can be covered, or have no price."""
-    if work["invoice_id"] is not None or not work["billable"]:
-        return "billed" if work["invoice_id"] is not None else "non_billable"
+    is_billed = work["invoice_id"] is not None or work["is_settled"]
+    if is_billed or not work["billable"]:
+        return "billed" if is_billed else "non_billable"
     return "covered" if work.get("is_covered") else "unpriced" if work["amount"] is None else "unbilled"
 
 
@@ -165,7 +169,9 @@ RULES = {
     ),
     "has_overdue": Rule({"id"}, has_overdue),
     "has_refund_due": Rule({"refund_due"}, lambda row, yes, _: (Decimal(row["refund_due"]) > 0) == yes),
-    "billing_status": Rule({"invoice_id", "billable"}, lambda row, words, _: billing_status(row) in words),
+    "billing_status": Rule(
+        {"invoice_id", "is_settled", "billable"}, lambda row, words, _: billing_status(row) in words
+    ),
     "/quotes status": Rule({"status", "valid_until"}, expires),
     "/invoices status": Rule({"status", "due_date", "balance_due"}, has_status),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),

@@ -6,7 +6,7 @@ import msgspec
 
 from retainer.identity.actors import operator_of
 from retainer.traffic import request_log
-from retainer.traffic.answered import Answered
+from retainer.traffic.answered import RequestLine
 from retainer.traffic.recorder import RequestRecorder
 from retainer.traffic.request_log import LogFilter
 from retainer.values.exact import as_instant
@@ -16,7 +16,7 @@ NOON = "2026-03-10T12:00:00.000000Z"
 
 def answered(api, **changes):
     """A request of the agency as the log knows it."""
-    usual = Answered(
+    usual = RequestLine(
         time=NOON,
         request_id="req_1",
         method="GET",

@@ -533,7 +533,7 @@ def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
     api.make("/tags")
     (leased,) = schedule.DUE.claim(api.store, Places(10, ()), loop.Sender.lease)
     loaded = batch.load_batch(api.store, leased, "")
-    loaded.groups[0][0].outcome = batch.Outcome(200)
+    loaded.groups[0][0].outcome = batch.SendOutcome(200)
     clock.shift(loop.Sender.lease + timedelta(seconds=1))
     assert len(schedule.DUE.claim(api.store, Places(10, ()), loop.Sender.lease)) == 1
     assert results.save_results(api.store, leased, loaded) == (0, [])

@@ -1,0 +1,1 @@
+"""Tests of the pages of client links."""
