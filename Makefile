@@ -19,7 +19,7 @@ ON_CLUSTER := $(addprefix tests/,cluster test_erasure.py api/test_events.py api/
 ON_CLUSTER_IN_FULL := $(addprefix tests/blackbox/test_,billing_races.py hostile_console.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration schemas examples openapi clients map settings dist sbom lock deploy clean
+.PHONY: help run unit test cluster browser sure format lint types compiled coverage bench instructions statements depth screenshots migration former schemas examples openapi clients map settings dist sbom lock deploy clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -44,7 +44,7 @@ deploy:
 test: $(DEVELOP) browser deploy  ## run the tests, on PostgreSQL only those that depend on the database
 	$(PYTEST)
 
-unit: $(DEVELOP)  ## run the tests of rules, kernel and store on SQLite, without a server or a browser: under a minute
+unit: $(DEVELOP)  ## run the tests of rules, kernel and store on SQLite, without a server or a browser: one to two minutes
 	RETAINER_TEST_LENGTH=unit $(BIN)/pytest -n 2 --dist loadfile $(UNIT)
 
 cluster: $(DEVELOP)  ## run the tests of a Citus cluster: RETAINER_TEST_CLUSTER=host:port,port,port, the coordinator first
@@ -60,6 +60,9 @@ lint: $(DEVELOP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
+compiled: $(DEVELOP)  # the tests, once for all processes of a run, each of which would compile them
+	$(BIN)/pytest --collect-only -qq > /dev/null
+
 types: $(DEVELOP)
 	$(BIN)/mypy --cache-dir=/dev/null  # as on a clean clone: a cache once hid an error
 
@@ -72,7 +75,6 @@ sure: lint types coverage  ## check all that must hold before a push: format, ty
 bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
 	$(BIN)/python -m bench.load $(ON)
 	$(BIN)/python -m bench.reports $(ON)
-	$(BIN)/python -m bench.log_cost
 
 instructions: $(DEVELOP)  ## count the instructions of a request against bench/bare.py; needs valgrind
 	$(BIN)/python -m bench.instructions
@@ -92,6 +94,9 @@ screenshots: $(DEVELOP) browser  ## write screenshots of the console into docs/s
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
 	@$(BIN)/python -m tools.new_migration "$(NAME)"
+
+former: $(DEVELOP) deploy  ## keep the demo of this commit for the tests of upgrades, after a landing that changes tables
+	$(BIN)/python -m tools.release_database
 
 schemas: $(DEVELOP)  ## write what each revision consists of, after a new migration
 	$(BIN)/python -m tools.schemas
