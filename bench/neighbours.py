@@ -46,6 +46,8 @@ MORE_PROJECTS = (
 KEYS = 40
 NAMES = itertools.count(1)
 THREE_YEARS = f"?from={datetime.now(UTC).date() - timedelta(days=1095)}"
+NOT_TAKEN = {b"302", b"303", b"401", b"403", b"404"}
+"""What answers a burden that is none, as with a session that has ended."""
 LONG_WORD = "Donaudampfschifffahrt" * 90
 
 
@@ -88,7 +90,7 @@ class SentForm(NamedTuple):
         """The bytes of the request."""
         head = (
             f"POST /console{self.path} HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\n"
-            f"Cookie: session={session}\r\n"
+            f"Cookie: retainer-session={session}\r\n"
             f"Content-Type: {self.media_type}\r\nContent-Length: {len(self.body)}\r\n"
         )
         return f"{head}\r\n".encode() + self.body
@@ -130,6 +132,8 @@ async def repeat(port: int, burden: Burden | SentForm, key: str) -> None:
                 while True:
                     writer.write(burden.request(key))
                     head = await reader.readuntil(b"\r\n\r\n")
+                    if head[9:12] in NOT_TAKEN:
+                        raise SystemExit(f"{burden.path}: {head[:15].decode()}")
                     if b"content-length: " in head:
                         await reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r")[0]))
                     if b"connection: close" in head:
@@ -264,6 +268,8 @@ def play(port: int, scene: Scene, streams: dict[str, Iterator[bytes]], seconds: 
     sender.start()
     time.sleep(2)
     found = measure(port, streams, seconds)
+    if not sender.is_alive():
+        raise SystemExit("The burden ended.")
     sender.kill()
     sender.join()
     time.sleep(12)  # what still waits is refused

@@ -10,7 +10,9 @@ from testing.process import until
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Response
+from retainer.server.http import gate as gates
 from retainer.server.http import writer as writers
+from retainer.store.engines import Sqlite
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.turns import LONG_SECONDS
 from retainer.store.tables import totals
@@ -74,7 +76,9 @@ class Writers:
 
 
 @pytest.fixture
-def grouped(api):
+def grouped(api, monkeypatch):
+    for name in ("GROUP_SECONDS", "SHARED_GROUP_SECONDS"):
+        monkeypatch.setattr(writers, name, 1)  # however busy this machine is
     return Writers(api)
 
 
@@ -183,6 +187,37 @@ def test_a_group_ends_after_a_while_though_others_wait(grouped, monkeypatch):
         for name in "abcd":
             grouped.send(name)
     assert seen == ENDS * 2
+
+
+def test_groups_are_shorter_beside_other_accounts_unless_the_disk_is_slow(grouped, monkeypatch):
+    monkeypatch.setattr(writers, "SHARED_GROUP_SECONDS", 0)
+    with traced(grouped.engine, monkeypatch) as seen, grouped.waiting(3):
+        for name in "abc":
+            grouped.send(name)
+    assert seen == ENDS, "nobody else is there"
+
+    monkeypatch.setattr(gates, "SHARED_SECONDS", 60)
+    grouped.door.send(account_id=8)
+    with traced(grouped.engine, monkeypatch) as seen, grouped.waiting(3):
+        for name in "def":
+            grouped.send(name)
+    assert seen == ENDS * 3
+
+    monkeypatch.setattr(Sqlite, "end_write", slowly(Sqlite.end_write))
+    grouped.send("g")
+    until(lambda: grouped.statuses()["g"], "a slow flush is known")
+    with traced(grouped.engine, monkeypatch) as seen, grouped.waiting(3):
+        for name in "hij":
+            grouped.send(name)
+    assert seen == ENDS
+
+
+def slowly(end_write):
+    def end(*arguments, **options):
+        end_write(*arguments, **options)
+        time.sleep(0.5)
+
+    return end
 
 
 def test_events_are_announced_after_the_commit_of_their_group(api):

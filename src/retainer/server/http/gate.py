@@ -3,6 +3,7 @@
 Nothing waits in a thread before its turn. The thread that ends a request takes the one that has the turn next.
 """
 
+import math
 import threading
 import time
 from collections import OrderedDict, deque
@@ -39,6 +40,8 @@ SERVER_THREADS, CARRIERS = 4, 2
 MAX_KNOWN = 4096
 """Maximum number of credentials whose account is remembered."""
 LOOK_SECONDS = 0.25
+SHARED_SECONDS = 1
+"""How long the server counts as shared after requests of two accounts."""
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_COOKIE")
 Report = Callable[[Request | str, BaseException], None]
 
@@ -79,7 +82,11 @@ class Gate:
         self.clock = Background("gate", report, [Chore("ending waits of requests", LOOK_SECONDS, self.look)])
         self.writer = None
         if isinstance(engine, GroupedSqlite):
-            self.writer = Writer(engine, self._answer_for_now, self._end, self._queue, self._refuse_turn)
+            self.writer = Writer(
+                engine, self._answer_for_now, self._end, self._queue, self._refuse_turn, self.is_shared
+            )
+        self._latest: Hashable = None
+        self._shared_until = -math.inf
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._turn = Turn()
         self._underway: dict[Exchange, str] = {}
@@ -92,11 +99,18 @@ class Gate:
         self._underway[exchange] = exchange.connection
         request = exchange.request
         exchange.subject = self.subject_of(request)
+        latest, self._latest = self._latest, exchange.subject
+        if latest not in (None, exchange.subject):
+            self._shared_until = exchange.arrived + SHARED_SECONDS
         exchange.account_known = isinstance(exchange.subject, int) or not any(map(request.environ.get, CREDENTIALS))
         if exchange.account_known:
             self._go_on(exchange)
         else:  # else credentials that are unknown would have the turns and the bodies of each network
             self._queue(exchange, may_carry=True)
+
+    def is_shared(self) -> bool:
+        """Return whether several accounts have sent requests of late."""
+        return time.monotonic() < self._shared_until
 
     def underway(self) -> set[str]:
         """Return the addresses and ports of the clients that wait for the server, not of those it waits for."""

@@ -12,6 +12,9 @@ from retainer.store.engines.turns import LONG_SECONDS
 
 GROUP_SECONDS = 0.01
 """Time of the processor after which a group commits although others wait: its first writers have waited long enough."""
+SHARED_GROUP_SECONDS = 0.003
+"""The same while other accounts send requests, too, if the disk does not flush more slowly. All answers of a group are
+sent at once, and so are the next requests of their clients, which everybody else stands behind."""
 MAX_GROUP = 64
 MAX_LONG = 1024
 """Maximum number of accounts of which it is remembered that their last write was long."""
@@ -33,10 +36,13 @@ class Writer:
         send: Callable[[Exchange, Response], object],
         pass_on: Callable[[Exchange], object],
         refuse: Callable[[Exchange], object],
+        is_shared: Callable[[], bool],
     ) -> None:
         self.engine, self.answer, self.send, self.pass_on = engine, answer, send, pass_on
+        self.is_shared = is_shared
         self.queue = FairSemaphore(1, 1, MAX_WRITERS_WAITING, refuse)
         self._long: set[object] = set()
+        self._flush_seconds = 0.0  # the last flush, on the clock
 
     def takes(self, exchange: Exchange) -> bool:
         return exchange.writes and isinstance(exchange.subject, int) and not self._is_pausing(exchange)
@@ -54,6 +60,8 @@ class Writer:
         try:
             with self.engine.grouped() as group:
                 last, following = self._fill(group, first, answered)
+                filled = time.monotonic()
+            self._flush_seconds = time.monotonic() - filled
         except Exception as error:  # noqa: BLE001  # else no request could write any more
             kept = answered[-1:] if group.is_lost else []  # the one with which it was lost knows why
             if isinstance(error, OutcomeUnknown) or not isinstance(error, Unavailable):
@@ -72,13 +80,19 @@ class Writer:
         while True:
             answered.append((exchange, self.answer(exchange)))
             before, now = now, time.thread_time()
-            is_full = group.is_lost or len(answered) == MAX_GROUP or now - began > GROUP_SECONDS
+            is_full = group.is_lost or len(answered) == MAX_GROUP or now - began > self._group_seconds()
             if self._note(exchange, now - before) or is_full or not self.queue.waiting:
                 return exchange, None
             following = self._next(exchange)
             if following is None or following.subject in self._long:
                 return None, following
             exchange = following
+
+    def _group_seconds(self) -> float:
+        """Return how long a group may take: on a slow disk longer, so that flushes take at most half of the time."""
+        if not self.is_shared():
+            return GROUP_SECONDS
+        return min(max(SHARED_GROUP_SECONDS, self._flush_seconds), GROUP_SECONDS)
 
     def _next(self, exchange: Exchange) -> Exchange | None:
         """Hand the turn on; return the request that has it, unless its account pauses by now."""
