@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from testing.ports import free_port
@@ -18,28 +19,29 @@ HERE = Path(__file__).parent
 FOLDER = HERE.parent.parent / "data/clients"
 LOCKED = (HERE.parent.parent / "requirements/clients.txt", HERE / "package.json", HERE / "package-lock.json")
 MODELS = "--input-file-type openapi --output-model-type pydantic_v2.BaseModel --target-python-version 3.11"
-CHECK = "npx tsc --noEmit --strict --skipLibCheck --target es2022 --module nodenext"
+CHECK = "tsc --noEmit --strict --skipLibCheck --target es2022 --module nodenext"
 CLIENTS = {
     "openapi-python-client": [
         "openapi-python-client generate --path openapi.json --output-path retainer_client --meta none --overwrite",
         "venv/bin/python python_client.py",
     ],
     "datamodel-codegen": [
-        f"datamodel-codegen --input openapi.json {MODELS} --output retainer_models.py",
+        f"datamodel-codegen --no-formatters --input openapi.json {MODELS} --output retainer_models.py",
         "venv/bin/python python_models.py",
     ],
     "openapi-typescript": [
-        "npx openapi-typescript openapi.json --output schema.ts",
+        "openapi-typescript openapi.json --output schema.ts",
         f"{CHECK} typescript.mts",
-        "npx tsx typescript.mts",
+        "tsx typescript.mts",
     ],
     "@hey-api/openapi-ts": [
-        "npx openapi-ts --input openapi.json --output hey_api",
+        "openapi-ts --input openapi.json --output hey_api",
         f"{CHECK} --moduleResolution bundler --module esnext hey_api.mts",
-        "npx tsx hey_api.mts",
+        "tsx hey_api.mts",
     ],
 }
 """For each generator the command that generates, those that check types, and the day."""
+LOCAL = (FOLDER / "venv/bin", FOLDER / "node_modules/.bin")
 
 
 def install() -> None:
@@ -49,11 +51,10 @@ def install() -> None:
         return
     for each in copies:
         each.unlink(missing_ok=True)
-    run(f"sh {HERE.parent}/setup.sh {sys.executable} venv")
-    run(f"venv/bin/python -m pip install --quiet --require-hashes --requirement {LOCKED[0]}")
     for file in LOCKED[1:]:
         shutil.copy(file, FOLDER)
-    run("npm ci --silent --no-audit --no-fund")
+    packages = f"venv/bin/python -m pip install --quiet --require-hashes --requirement {LOCKED[0]}"
+    beside([f"sh {HERE.parent}/setup.sh {sys.executable} venv", packages], ["npm ci --silent --no-audit --no-fund"])
     shutil.copy(LOCKED[0], FOLDER)  # the last of all, so that what ended halfway begins again
 
 
@@ -63,7 +64,7 @@ def same(one: Path, other: Path) -> bool:
 
 def run(command: str, **environment: str) -> str:
     """Return what a command prints. Raises SystemExit, with that, when it fails."""
-    variables = os.environ | {"PATH": f"{FOLDER / 'venv/bin'}:{os.environ['PATH']}"} | environment
+    variables = os.environ | {"PATH": ":".join([*map(str, LOCAL), os.environ["PATH"]])} | environment
     done = subprocess.run(
         command.split(), cwd=FOLDER, env=variables, capture_output=True, text=True, timeout=600, check=False
     )
@@ -72,11 +73,17 @@ def run(command: str, **environment: str) -> str:
     return done.stdout
 
 
+def beside(*sequences: list[str]) -> None:
+    """Run sequences of commands beside each other. Raises SystemExit when one fails."""
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(lambda commands: [run(each) for each in commands], sequences))
+
+
 def main() -> None:
     """Start a demo, let each client do the day, and recompute the stored totals."""
     install()
-    for day in HERE.glob("days/*"):
-        shutil.copy(day, FOLDER)
+    for file in HERE.glob("days/*"):
+        shutil.copy(file, FOLDER)
     command = [sys.executable, "-m", "retainer", "demo", "--no-monitor", "--json", "--port", str(free_port())]
     server = subprocess.Popen(
         command,
@@ -90,9 +97,9 @@ def main() -> None:
         origin = demo["base_url"].partition("/api/")[0]
         with urllib.request.urlopen(f"{origin}/openapi.json", timeout=30) as answer:
             (FOLDER / "openapi.json").write_bytes(answer.read())
-        for name, commands in CLIENTS.items():
-            for step in commands:
-                printed = run(step, RETAINER_URL=demo["base_url"], RETAINER_KEY=demo["key"])
+        beside(*(generating for *generating, _ in CLIENTS.values()))
+        for name, (*_, day) in CLIENTS.items():
+            printed = run(day, RETAINER_URL=demo["base_url"], RETAINER_KEY=demo["key"])
             print(f"{name}: {printed.splitlines()[-1]}", flush=True)
     finally:
         server.terminate()
