@@ -264,7 +264,9 @@ class Server:
         return tell(self.folder, *arguments, **self.settings)
 
     def log(self) -> str:
-        return (self.folder / "err.txt").read_text(encoding="utf-8")
+        """Return the whole lines of the log: the server may be writing the next one."""
+        lines, end, _ = (self.folder / "err.txt").read_text(encoding="utf-8").rpartition("\n")
+        return lines + end
 
     def crashes(self) -> list[str]:
         """Return the lines of the log that tell of a worker's crash; none if the log is no file."""
@@ -505,9 +507,10 @@ def raw(
 
     The first response may take `patience` seconds, another one `wait` seconds.
     """
-    with socket.create_connection(("127.0.0.1", server.port), timeout=wait, source_address=(address, 0)) as link:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=patience, source_address=(address, 0)) as link:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             link.sendall(data)
+        link.settimeout(wait)
         received, closed = drained(link, patience)
     return parsed(received), closed
 

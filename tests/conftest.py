@@ -14,11 +14,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from testing import process
+from testing.agencies import PATIENT_SECONDS
 from testing.preloaded import Preloaded
 from xdist.scheduler import LoadFileScheduling
 
 from retainer.app import App
+from retainer.console import site
+from retainer.kernel import batch
+from retainer.outbound import client
 from retainer.settings import Settings
+from retainer.sites.monitor.probe import TOTAL_SECONDS
 from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
 from retainer.store.engines.postgresql_connection import SESSION
@@ -116,6 +121,17 @@ def of_cluster() -> Iterator[PostgresqlDatabases]:
     yield databases
     STATEMENTS.append(databases.plans.table())
     databases.remove()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient() -> Iterator[None]:
+    """What runs in this process has the time that it takes on a busy machine: forms, batches and requests to hosts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (batch, site):
+            patch.setattr(module, "ATOMIC_SECONDS", PATIENT_SECONDS)
+        patch.setattr(client, "CONNECT_SECONDS", TOTAL_SECONDS)
+        patch.setattr(client, "STALL_SECONDS", process.PATIENCE)
+        yield
 
 
 @pytest.fixture(scope="session")

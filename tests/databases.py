@@ -281,8 +281,10 @@ class PostgresqlDatabases(Databases):
             other.execute(
                 "CREATE TRIGGER broken BEFORE INSERT ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION break()"
             )
-            yield
-            other.execute("DROP FUNCTION break CASCADE")
+            try:
+                yield
+            finally:  # or it would stay for the tests after this one
+                other.execute("DROP FUNCTION break CASCADE")
 
     @contextmanager
     def broken_commits(self, app: App) -> Iterator[None]:
@@ -295,8 +297,10 @@ class PostgresqlDatabases(Databases):
                 "CREATE CONSTRAINT TRIGGER broken AFTER INSERT ON audit_entries DEFERRABLE INITIALLY DEFERRED "
                 "FOR EACH ROW EXECUTE FUNCTION break()"
             )
-            yield
-            other.execute("DROP FUNCTION break CASCADE")
+            try:
+                yield
+            finally:  # or it would stay for the tests after this one
+                other.execute("DROP FUNCTION break CASCADE")
 
     def discard(self, url: str) -> None:
         """Drop a database; the shared one is restored for the next test."""

@@ -10,6 +10,7 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
+from testing.process import PATIENCE
 
 from tests.skips import require
 
@@ -49,7 +50,7 @@ class Browser(Chrome):
 
     def until(self, look: Callable[["Browser"], T]) -> T:
         """Return what is there once a page has come that may still be on its way."""
-        found: T = WebDriverWait(self, 20, 0.05, ignored_exceptions=[WebDriverException]).until(look)
+        found: T = WebDriverWait(self, PATIENCE, 0.05, ignored_exceptions=[WebDriverException]).until(look)
         return found
 
     def findings(self, *, only_colors: bool = False) -> list[str]:
@@ -101,6 +102,7 @@ def opened(profile: Path) -> Iterator[Browser]:
         options.add_argument(option)
     browser = Browser(options, Service(driver))  # with a driver that is named, Selenium downloads none
     try:
+        browser.set_script_timeout(2 * PATIENCE)  # axe examines a long page
         yield browser
     finally:
         browser.quit()

@@ -13,7 +13,7 @@ from retainer.console.editing import references
 from retainer.console.pages import week_page
 from retainer.console.routes import CONSOLE_ROUTES
 from retainer.errors import MAX_OF_A_KIND
-from retainer.kernel import limits
+from retainer.kernel import batch, limits
 from retainer.kernel.uploads import MAX_FIELDS
 from retainer.store.engines import Sqlite
 from tests.console.test_hostile import fields_of
@@ -259,7 +259,7 @@ def test_a_form_of_the_console_has_the_time_of_an_atomic_batch(api, visitor, mon
 
     monkeypatch.setattr(api.store, "begin", note)
     assert visitor.submit("/console/records/clients/new", name="Nordwind").status == 200
-    assert deadlines == [2 if api.store.engine.has_one_writer else None]
+    assert deadlines == [batch.ATOMIC_SECONDS if api.store.engine.has_one_writer else None]
 
 
 def test_requests_of_a_user_and_of_an_account_are_limited(api, visitor, person, monkeypatch):
