@@ -29,6 +29,13 @@ class Got(NamedTuple):
         return self.headers["webhook-id"]
 
 
+class Listener(ThreadingHTTPServer):
+    """Lets connections wait, instead of dropping what its thread has not accepted yet."""
+
+    request_queue_size = 256
+    daemon_threads = True
+
+
 class Receiver:
     """Keeps what it gets; `answer` returns the status of a response for an event."""
 
@@ -56,8 +63,7 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
+        self.server = Listener(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/hooks"
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 

@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,13 +11,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 from standardwebhooks import WebhookVerificationError
+from testing.process import PATIENCE
 
 from retainer.cli.accounts import resume
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
 from retainer.identity import closing
-from retainer.outbound import client, pause
+from retainer.outbound import loop as background
+from retainer.outbound import pause
 from retainer.outbound.leases import Places
 from retainer.server.monitoring import housekeeping
 from retainer.values.exact import as_instant
@@ -36,7 +37,6 @@ BUSY_SECONDS = loop.TURN_SECONDS
 @pytest.fixture
 def hooked(api, monkeypatch):
     monkeypatch.setattr(loop, "TOTAL_SECONDS", BUSY_SECONDS)
-    monkeypatch.setattr(client, "CONNECT_SECONDS", BUSY_SECONDS)
     made = []
 
     def hook(**members):
@@ -638,21 +638,22 @@ def test_nothing_is_sent_while_webhooks_are_paused_in_the_installation(api, hook
 
 
 @only_sqlite
-def test_a_sender_that_is_stopped_saves_what_has_arrived(api, hooked):
+def test_a_sender_that_is_stopped_saves_what_has_arrived(api, hooked, monkeypatch):
+    monkeypatch.setattr(background, "DRAIN_SECONDS", PATIENCE)
+    monkeypatch.setattr(background, "STOP_SECONDS", 2 * PATIENCE)
     hook = hooked()
     for _ in range(40):
         api.make("/tags")
-    arrived = threading.Event()
+    arrived, sender = threading.Event(), hook.sender()
 
-    def answer(event):
+    def answer(_):
         arrived.set()
-        time.sleep(0.05)
+        sender.stopped.wait(PATIENCE)
         return 200
 
     hook.receiver.answer = answer
-    sender = hook.sender()
     sender.start()
-    assert arrived.wait(60)
+    assert arrived.wait(PATIENCE)
     sender.stop()
     delivered = [each["event_id"] for each in hook.deliveries(status="delivered")]
     assert sorted(delivered) == sorted(hook.receiver.events)
