@@ -1,18 +1,19 @@
 """Writers of SQLite that wait for each other share a transaction, and each is answered after its commit."""
 
+import gc
 import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import insert
-from testing.process import until
+from testing.process import PATIENCE, until
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Response
 from retainer.server.http import gate as gates
 from retainer.server.http import writer as writers
-from retainer.store.engines import Sqlite
+from retainer.store.engines import Sqlite, base
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.turns import LONG_SECONDS
 from retainer.store.tables import totals
@@ -77,9 +78,13 @@ class Writers:
 
 @pytest.fixture
 def grouped(api, monkeypatch):
+    """Writers that wait until the test lets them go on, in groups that end no sooner on a busy machine."""
+    monkeypatch.setattr(base, "WAIT_SECONDS", PATIENCE)
     for name in ("GROUP_SECONDS", "SHARED_GROUP_SECONDS"):
-        monkeypatch.setattr(writers, name, 1)  # however busy this machine is
-    return Writers(api)
+        monkeypatch.setattr(writers, name, PATIENCE)
+    gc.disable()  # a collection would make a write long
+    yield Writers(api)
+    gc.enable()
 
 
 @contextmanager

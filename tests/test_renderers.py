@@ -77,6 +77,7 @@ def test_a_job_that_gets_no_processor_time_is_the_fault_of_the_server():
     renderers = Renderers(clock_seconds=1)
     with pytest.raises(Refusal, match=r"too busy to make this document now\. Try again in 5 seconds") as refused:
         renderers.run(NORTH, SECONDS, signal.pause)
+    renderers.clock_seconds = SECONDS
     assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "5"})
     assert renderers.run(NORTH, SECONDS, abs, -1) == 1
     renderers.close()
@@ -162,16 +163,20 @@ def is_running(pid):
     return False
 
 
-def test_an_account_has_one_renderer_and_waits_for_it_only_so_long(renderers):
+def test_an_account_has_one_renderer_and_waits_for_it_only_so_long(renderers, tmp_path):
     renderers.wait_seconds = 0
+    (file := tmp_path / "held").touch()
     with ThreadPoolExecutor(2) as pool:
-        held = pool.submit(renderers.run, NORTH, SECONDS, time.sleep, 2)
-        until(lambda: renderers.turns.all.free == COUNT - 1, "it runs")
-        with pytest.raises(Refusal, match="as many documents as it can") as refused:
-            renderers.run(NORTH, SECONDS, abs, -1)
-        assert refused.value.headers == {"Retry-After": "5"}
-        assert renderers.run(SOUTH, SECONDS, abs, -1) == 1
-        assert not held.done()
+        held = pool.submit(renderers.run, NORTH, SECONDS, *lasting(file))
+        try:
+            until(lambda: renderers.turns.all.free == COUNT - 1, "it runs")
+            with pytest.raises(Refusal, match="as many documents as it can") as refused:
+                renderers.run(NORTH, SECONDS, abs, -1)
+            assert refused.value.headers == {"Retry-After": "5"}
+            assert renderers.run(SOUTH, SECONDS, abs, -1) == 1
+            assert not held.done()
+        finally:
+            file.unlink()
     assert renderers.run(NORTH, SECONDS, abs, -1) == 1
 
 

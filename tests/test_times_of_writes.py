@@ -4,8 +4,10 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 import time_machine
+from testing.agencies import PATIENT_SECONDS
 from testing.process import at_once, until
 
+from retainer.store.engines import base, sqlite
 from retainer.values.exact import utcnow
 from tests.databases import each_database, only_postgresql
 from tests.length import length
@@ -37,7 +39,10 @@ def test_a_write_that_waited_has_the_time_of_its_turn(api):
 
 
 @each_database
-def test_times_rise_with_the_ids_of_events_whoever_writes(api):
+def test_times_rise_with_the_ids_of_events_whoever_writes(api, monkeypatch):
+    for module in (base, sqlite):
+        monkeypatch.setattr(module, "WAIT_SECONDS", PATIENT_SECONDS)
+    api = another_process(api)
     clients, count = (api, another_process(api)), length(100)
     tasks = [api.make("/tasks")["id"] for _ in range(2)]
 

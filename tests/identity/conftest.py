@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 import time_machine
+from testing.process import PATIENCE
 
 from retainer.identity.people import passwords
+from retainer.identity.sign_in import throttle
 from tests.quick_hashes import hash_quickly
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
@@ -15,7 +17,9 @@ PASSWORD = "a long enough password"
 
 @pytest.fixture
 def quick(monkeypatch):
+    """Hashes take no time, and wait for their turn until the test gives it to them."""
     hash_quickly(monkeypatch)
+    monkeypatch.setattr(throttle, "WAIT_SECONDS", PATIENCE)
 
 
 @pytest.fixture

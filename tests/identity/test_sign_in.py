@@ -4,6 +4,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from testing.process import PATIENCE
 
 from retainer.errors import Refusal
 from retainer.identity import audit
@@ -237,7 +238,7 @@ def test_of_two_concurrent_uses_of_a_link_one_sets_the_password(api, monkeypatch
         link = users.create_link(tx, api.admin_id)
     found, results = threading.Barrier(2), []
     read = sign_in.read_new_password  # after the link was found
-    monkeypatch.setattr(sign_in, "read_new_password", lambda text: (found.wait(5) and None) or read(text))
+    monkeypatch.setattr(sign_in, "read_new_password", lambda text: (found.wait(PATIENCE) and None) or read(text))
 
     def attempt(password):
         try:

@@ -168,6 +168,7 @@ def test_a_valkey_that_hangs_is_asked_a_few_times_and_its_late_answers_reach_nob
     assert disposable_process.calls() < 200, "few of 1,300 requests asked"
     for number in range(40):
         assert window.hit(f"c{number}", 9).remaining == 8
+    until_shared(window)
     assert subjects(warnings) == CHANGES * (len(warnings) // 2)
 
 
