@@ -97,6 +97,7 @@ def test_no_kill_and_no_mail_server_loses_a_message_or_queues_one_twice(tmp_path
             let_some_arrive(mail, chance.randint(1, 2 * COUNT // KILLS))
             if turn == KILLS - 1:
                 writing.result()
+                until(lambda: len(mail.got) > COUNT / 3, "else the test shows little", 600)
                 troubles.is_calm, among_troubles = True, len(mail.got)
             server.kill()
             make_due(server.database)
@@ -114,5 +115,4 @@ def test_no_kill_and_no_mail_server_loses_a_message_or_queues_one_twice(tmp_path
     twice = arrived.total() - len(arrived)
     told = f"{COUNT} messages, {among_troubles} of them among {troubles.count} troubles, {KILLS} kills"
     print(f"{told}, {troubles.lost} replies lost: {twice} copies")  # noqa: T201
-    assert among_troubles > COUNT / 3, "else the test shows little"
     assert twice <= troubles.lost + KILLS * loop.CONNECTIONS

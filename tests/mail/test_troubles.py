@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 from testing.agencies import open_agency
-from testing.process import until
+from testing.process import PATIENCE, until
 
 from retainer.identity import closing
 from retainer.mail.sender import loop, relay, schedule
@@ -57,11 +57,12 @@ def test_what_the_server_is_too_busy_for_is_tried_again_until_it_takes_it(api, p
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("trouble", [CUT, STALL])
 def test_a_server_that_stalls_or_hangs_up_loses_nothing(api, post, clock, monkeypatch, step, trouble):
-    monkeypatch.setattr(relay, "STEP_SECONDS", 0.3)
-    monkeypatch.setattr(relay, "END_SECONDS", 0.3)
     queue(api)
     post.server.answer = lambda at, _: trouble if at == step else None
-    post.send()
+    with monkeypatch.context() as hasty:
+        for name in ("STEP_SECONDS", "END_SECONDS"):
+            hasty.setattr(relay, name, 0.3)
+        post.send()
     assert states(post) == [("queued", 1)]
     assert post.messages()[0]["error"] == relay.UNREACHABLE
     (notice,) = post.notices
@@ -247,7 +248,7 @@ def test_a_stopped_sender_ends_its_dialogue_and_leaves_the_message_queued(api, p
     queue(api)
     mailer = post.mailer()
     mailer.start()
-    assert stalled.wait(20)
+    assert stalled.wait(PATIENCE)
     mailer.stop()
     assert states(post) == [("queued", 1)]
     assert post.server.got == []
@@ -255,6 +256,8 @@ def test_a_stopped_sender_ends_its_dialogue_and_leaves_the_message_queued(api, p
 
 def test_mail_of_two_accounts_that_stalls_leaves_a_connection_for_a_third(both, post, monkeypatch):
     monkeypatch.setattr("retainer.outbound.loop.DRAIN_SECONDS", 0.1)
+    for name in ("STEP_SECONDS", "BEGIN_SECONDS"):
+        monkeypatch.setattr(relay, name, 10 * PATIENCE)  # until the mailer is stopped
     api, _ = both
     third = ApiClient(api.app, api.contract_checker, open_agency(api.store, "West", "enterprise"))
     stalled = threading.Semaphore(0)
@@ -271,9 +274,9 @@ def test_mail_of_two_accounts_that_stalls_leaves_a_connection_for_a_third(both, 
     mailer = post.mailer()
     mailer.start()
     try:
-        assert all(stalled.acquire(timeout=20) for _ in range(3))
+        assert all(stalled.acquire(timeout=PATIENCE) for _ in range(3))
         queue(third, to="jo@other.example")
-        until(lambda: post.server.got, "it does not wait for the others", relay.STEP_SECONDS / 2)
+        until(lambda: post.server.got, "it does not wait for the others")
     finally:
         mailer.stop()
     assert [got.recipient for got in post.server.got] == ["jo@other.example"]
