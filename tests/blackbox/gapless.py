@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from testing.ports import free_port
-from testing.process import Answer, Server, children, query, start, unsound, until, with_database
+from testing.process import START_PATIENCE, Answer, Server, children, query, start, unsound, until, with_database
 
 from retainer.settings import BASE_PATH
 
@@ -146,7 +146,7 @@ class Writer:
         key = f"{self.name}-{next(self.attempts)}"
         if hang_up:
             self.hang_up(method, path, body, key=key)
-        end = time.monotonic() + TIMEOUT_SECONDS
+        end = time.monotonic() + START_PATIENCE
         while time.monotonic() < end:
             try:
                 answer = self.client.send(method, BASE_PATH + path, body, Idempotency_Key=key, **headers)
@@ -159,7 +159,7 @@ class Writer:
                 if answer.status not in {409, 503}:  # 503: the writers before this one took too long
                     return answer
             time.sleep(0.05)
-        raise TimeoutError(f"No answer for {TIMEOUT_SECONDS} seconds: {method} {path}")
+        raise TimeoutError(f"No answer for {START_PATIENCE} seconds: {method} {path}")
 
     def hang_up(self, method: str, path: str, body: Any, *, key: str = "", part: int = 1) -> None:
         """Send a request, or a part of it, and close the connection before the answer comes."""

@@ -136,15 +136,19 @@ def is_unavailable(answer: Answer) -> bool:
 @contextlib.contextmanager
 def stopped(database: PostgresqlProcess, mode: str = "fast") -> Iterator[float]:
     database.stop(mode)
-    yield DOWN_SECONDS
-    database.start()
+    try:
+        yield DOWN_SECONDS
+    finally:
+        database.start()
 
 
 @contextlib.contextmanager
 def killed(database: PostgresqlProcess) -> Iterator[float]:
     database.kill()
-    yield DOWN_SECONDS
-    database.start()
+    try:
+        yield DOWN_SECONDS
+    finally:
+        database.start()
 
 
 @contextlib.contextmanager

@@ -112,10 +112,11 @@ def test_a_deletion_goes_on_after_a_kill_while_others_are_answered(tmp_path):
         with running(folder, "--no-monitor") as server:
             until(lambda before=left: count(database, account) < before, "a batch is deleted")
             server.kill()
-        assert 0 < count(database, account) < left
         left = count(database, account)
         with closed(sqlite3.connect(database)) as connection:
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        if not left:  # the kill came late
+            break
     with running(folder, "--no-monitor") as server:
         with server.client(kept["key"]) as client:
             until(lambda: not count(database, account, "accounts", "id"), "all is deleted")

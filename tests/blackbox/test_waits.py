@@ -186,11 +186,14 @@ def test_every_wait_ends_with_an_answer_and_no_refused_write_is_executed(server,
     with ThreadPoolExecutor(len(works)) as pool, contextlib.closing(sqlite3.connect(server.database)) as other:
         answers = [pool.submit(work) for work in works]
         caller.at(LOCKED_FROM)
+        locked = time.monotonic()
         other.execute("BEGIN IMMEDIATE")
         caller.at(LOCKED_FROM + LOCKED_SECONDS)
         other.rollback()
+        is_too_long = time.monotonic() - locked > WAIT_SECONDS  # as this process did not run meanwhile
         waited, written, many, document, slow = [answer.result(PATIENCE) for answer in answers]
-    assert (waited, written, slow) == ([200, 200], [200, 201], [201])
+    assert (waited, slow) == ([200, 200], [201])
+    assert written == [200, 201] or is_too_long
     assert document[0] in {200, 404}, "the first invoice of the server may be of another account"
     assert set(many) <= {201, 503}
     time.sleep(REQUEST_SECONDS - BODY_SECONDS)  # nothing is executed any more
