@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+import time_machine
 
 from retainer.console.charts import hourly_chart
 from retainer.identity.keys.keys import KeyDetails, create_key
@@ -110,7 +111,14 @@ def test_a_revoked_key_is_offered_no_scope(api, visitor, reader):
     assert "Add permission" not in page.text
 
 
-def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader):
+@pytest.fixture
+def still():
+    """The clock stands still, so that no hour and no day ends meanwhile."""
+    with time_machine.travel(now(), tick=False):
+        yield
+
+
+def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader, still):
     start = now().replace(minute=0, second=0, microsecond=0)
     today, timezone = asked(api, lambda tx: (tx.today, tx.actor.timezone))
     midnight = datetime.combine(date.fromisoformat(today), time(), ZoneInfo(timezone))
