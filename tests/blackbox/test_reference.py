@@ -1,9 +1,6 @@
 """The reference over real sockets: every sample runs as it is printed, and every page in a browser."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 from testing.agencies import MAIL_FROM, SMTP_URL
@@ -16,19 +13,14 @@ from retainer.reference.examples import Example
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
+from tests.browser import looks
 from tests.examples.day import open_studio
-from tests.length import IS_FULL, TURN, by_turns, first, only_full, sampled
-from tests.skips import require
+from tests.examples.interpreters import has, run_all
+from tests.length import IS_FULL, TURN, by_turns, only_full, sampled
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
-RUN = {
-    "python": [sys.executable, "-c"],
-    "bash": ["bash", "-c"],
-    "javascript": ["node", "--input-type=module", "-e"],
-    "php": ["php", "-r", "eval('?>' . $argv[1]);"],
-}
-OF_ROUTES = by_turns(pages_of(ROUTES)) if IS_FULL else list(pages_of(ROUTES))[::5]
+OF_ROUTES = list(pages_of(ROUTES))[TURN % 5 :: 5]
 PAGES = [*OF_ROUTES, "/docs/search?q=invoice", *["/docs/try"] * IS_FULL, "/docs/nothing"]
 
 
@@ -52,14 +44,6 @@ def code_of(language):
                 yield page.path, block.content
 
 
-def run(language, code, url, key):
-    """Run code as a reader would."""
-    variables = os.environ | {"RETAINER_URL": url, "RETAINER_KEY": key}
-    return subprocess.run(
-        [*RUN[language], code], env=variables, capture_output=True, text=True, timeout=60, check=False
-    )
-
-
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """The database of a demo, and its key."""
@@ -69,9 +53,8 @@ def filled(tmp_path_factory):
 
 
 @only_full
-@pytest.mark.parametrize("language", by_turns(RUN))
+@pytest.mark.parametrize("language", by_turns(LANGUAGE))
 def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
-    require("browser", shutil.which(RUN[language][0]), f"{RUN[language][0]} is missing: `make browser` installs it.")
     code = list(code_of(language))
     assert len(code) > len(ROUTES.operations)
     failed, (database, key) = [], filled
@@ -81,10 +64,10 @@ def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp
     mail = {"RETAINER_SMTP_URL": SMTP_URL, "RETAINER_MAIL_FROM": MAIL_FROM}
     named = {"RETAINER_BASE_URL": f"http://127.0.0.1:{port}"}
     with running(folder, "--no-monitor", port=port, **mail, **named) as server:
-        for path, sample in code:
-            done = run(language, sample, f"http://127.0.0.1:{server.port}/api/public/v1", key)
-            if done.returncode or bool(done.stdout.strip()) == ("DELETE" in sample or ".delete(" in sample):
-                failed.append(f"{path}: {sample}: {done.stdout}{done.stderr}")
+        url = f"http://127.0.0.1:{server.port}/api/public/v1"
+        for (path, sample), ran in zip(code, run_all(language, [each for _, each in code], url, key), strict=True):
+            if ran.error or bool(ran.printed.strip()) == ("DELETE" in sample or ".delete(" in sample):
+                failed.append(f"{path}: {sample}: {ran.printed}{ran.error}")
         assert server.stop() == 0
     assert failed == [], f"{len(failed)} of {len(code)} failed:\n" + "\n".join(failed)
 
@@ -93,10 +76,10 @@ def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp
 def test_a_sample_of_a_refused_request_fails(studio):
     server, key = studio
     missing = Example(status=404, headers={}, method="GET", path="/clients/4711", response={})
-    for language, command in RUN.items():
-        if shutil.which(command[0]):
-            url = f"http://127.0.0.1:{server.port}/api/public/v1"
-            assert run(language, LANGUAGES[language](missing), url, key).returncode != 0, language
+    url = f"http://127.0.0.1:{server.port}/api/public/v1"
+    for language in filter(has, LANGUAGE):
+        (ran,) = run_all(language, [LANGUAGES[language](missing)], url, key)
+        assert "4711" in ran.error or "404" in ran.error, language
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +90,16 @@ def reference(tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("path", sampled(PAGES, 6, TURN))
-def test_everybody_can_use_a_page_light_and_dark_wide_and_narrow(browser, reference, path):
-    for width, dark in first([(390, True), (1400, False)]):
-        browser.show(width=width, dark=dark)
-        browser.get(f"{reference}{path}")
-        expected = ["404 (Not Found)"] if path == "/docs/nothing" else []
-        found = [finding for finding in browser.findings() if not any(each in finding for each in expected)]
-        assert found == []
-        assert not browser.overflows()
+@pytest.mark.parametrize(("place", "path"), [*enumerate(sampled(PAGES, 6, TURN))])
+def test_everybody_can_use_a_page_light_or_dark_wide_or_narrow(browser, reference, place, path):
+    """One look suffices, as all pages have one template and one renderer of Markdown."""
+    ((width, dark),) = looks(place, 1)
+    browser.show(width=width, dark=dark)
+    browser.get(f"{reference}{path}")
+    expected = ["404 (Not Found)"] if path == "/docs/nothing" else []
+    found = [finding for finding in browser.findings() if not any(each in finding for each in expected)]
+    assert found == []
+    assert not browser.overflows()
 
 
 def test_on_a_phone_no_button_covers_the_code_that_it_copies(browser, reference):

@@ -12,6 +12,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 from testing.process import PATIENCE
 
+from tests.length import TURN
 from tests.skips import require
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
@@ -25,7 +26,8 @@ RUN_AXE = "axe.run({resultTypes: ['violations'], ...arguments[0]}).then(found =>
 COLORS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 """What a scheme can change: its styles set only colors."""
 
-
+LOOKS = ((390, False), (1280, True), (390, True), (1280, False))
+"""The widths of a phone and of a desk, in the light and the dark scheme."""
 T = TypeVar("T")
 
 
@@ -87,6 +89,15 @@ class Browser(Chrome):
         root = "document.documentElement"
         width: int = self.execute_script(f"return {root}.scrollWidth - {root}.clientWidth")
         return width > 0
+
+
+def looks(place: int, count: int) -> list[tuple[int, bool]]:
+    """Return one or two looks for the page at a place of a list: others for the next page, and others in two days.
+
+    Two are both widths and both schemes. No style sets another color on phones, so that this finds what all four find.
+    """
+    begin = count * (place + TURN // 2)
+    return [LOOKS[(begin + each) % len(LOOKS)] for each in range(count)]
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import urllib.request
 from base64 import b64decode
 from collections.abc import Iterator
 from io import BytesIO
-from itertools import product
 from types import NoneType
 from typing import TypeVar, get_args, get_type_hints
 
@@ -28,7 +27,7 @@ from retainer.identity.people import users
 from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.values.reading import unwrapped, writable_fields
-from tests.browser import Browser
+from tests.browser import Browser, looks
 from tests.console.serving import serving
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import fill, paths
@@ -208,11 +207,11 @@ def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(a
     pages = [path for path, each in found.items() if each not in known]
     known |= set(found.values())
     assert pages
-    for path in by_turns(pages) if IS_FULL else sampled(chosen(pages), 12, TURN):
+    for place, path in enumerate(by_turns(pages) if IS_FULL else sampled(chosen(pages), 12, TURN)):
         screen.open(path)
-        for width, dark in product((390, 1280), (False, True)):
+        for width, dark in looks(place, 2):
             screen.browser.show(width=width, dark=dark)
-            assert screen.browser.findings(only_colors=dark) == [], (path, width, dark)
+            assert screen.browser.findings() == [], (path, width, dark)
             assert not screen.browser.overflows(), (path, width)
 
 
