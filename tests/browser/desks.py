@@ -25,6 +25,8 @@ for (let e = arguments[0]; (e = e.closest("details:not([open])")); e.open = true
 for (const fold of folds) fold.open = arguments[1];
 return folds.length;
 """
+LINKS = "return [...document.querySelectorAll('a[href]')].map((each) => [each.getAttribute('href'), each])"
+"""The links of a page and where they lead, in one message of the browser instead of one for each."""
 
 
 class Desk(Protocol):
@@ -34,6 +36,9 @@ class Desk(Protocol):
 
     def open(self, path: str) -> None:
         """Type an address."""
+
+    def read(self, path: str) -> WebPage:
+        """Ask for a page whose figures are compared, and stay on the open one."""
 
     def follow(self, link: str) -> None:
         """Click on the link with an address of this pattern that is the easiest to reach."""
@@ -74,6 +79,9 @@ class DeskWithoutScript:
         self.page, self.path = self.visitor.get(path), path
         if self.page.status == 303:
             self.open(self.page.location)
+
+    def read(self, path: str) -> WebPage:
+        return self.visitor.get(path)
 
     def find(self, link: str) -> str:
         found = [each for each in self.page.all("a") if re.fullmatch(link, each["href"])]
@@ -153,9 +161,15 @@ class DeskWithScript:
     def open(self, path: str) -> None:
         self.browser.get(self.site + path)
 
+    def read(self, path: str) -> WebPage:
+        ask = (
+            "const [path, tell] = arguments; fetch(path).then(async (got) => tell([got.status, {}, await got.text()]))"
+        )
+        return WebPage(*self.browser.execute_async_script(ask, path))
+
     def find(self, link: str) -> WebElement:
-        found = self.browser.find_elements(By.CSS_SELECTOR, "a[href]")
-        fitting = [each for each in found if re.fullmatch(link, each.get_dom_attribute("href") or "")]
+        found: list[tuple[str, WebElement]] = self.browser.execute_script(LINKS)
+        fitting = [each for href, each in found if re.fullmatch(link, href)]
         assert fitting, f"no link {link} on {self.path}: {self.text}"
         folds, place = min((self.folds(each, opens=False), place) for place, each in enumerate(fitting))
         self.clicks += folds + 1

@@ -94,11 +94,12 @@ class Month:
 
     def to_bill(self, page: str) -> Decimal:
         """Return what a page says is to bill: the sum of the billing run's column, elsewhere one amount."""
-        self.desk.open(f"/console{page}")
+        read = self.desk.read(f"/console{page}")
+        assert read.status == 200
         if page == "/billing-run":
-            amounts = re.findall(rf'data-label="To bill">({AMOUNT})\sEUR', self.desk.html)
+            amounts = re.findall(rf'data-label="To bill">({AMOUNT})\sEUR', read.html)
         else:
-            amounts = re.findall(rf"To bill\s*({AMOUNT})", self.desk.text)[:1]
+            amounts = re.findall(rf"To bill\s*({AMOUNT})", read.text)[:1]
         return sum((Decimal(amount.replace(",", "")) for amount in amounts), Decimal(0))
 
     def pdf_text(self, invoice: str) -> str:
