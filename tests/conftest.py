@@ -30,6 +30,7 @@ from retainer.store.engines.postgresql_connection import SESSION
 from tests import skips
 from tests.browser import Browser, opened
 from tests.citus import CitusDatabases, summarize
+from tests.contract.filled_lists import Agency, fill
 from tests.contract_checker import SCOPED, ContractChecker
 from tests.databases import (
     CLUSTER,
@@ -72,6 +73,7 @@ OF_BROWSER = (
 )
 SHARING = {f"tests/blackbox/test_{name}.py": "servers" for name in OF_SERVERS}
 SHARING |= {f"tests/{name}.py": "browser" for name in OF_BROWSER}
+SHARING |= dict.fromkeys(("tests/contract/test_filters.py", "tests/console/test_lists.py"), "lists")
 """What tests of a file share with those of others; it takes seconds to start, so one process runs them all."""
 settings.register_profile("chosen", max_examples=length(100), deadline=None)
 settings.load_profile("chosen")
@@ -155,6 +157,13 @@ def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
     return path_of(sqlite_databases.prototype), sqlite_databases.agencies
 
 
+@pytest.fixture(scope="session")
+def filled_lists(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Agency:
+    """An account with many records, closed, to be copied (tests/contract/filled_lists.py)."""
+    template, agencies = prototype
+    return fill(Path(shutil.copy(template, fast_disk / "lists.db")), agencies)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def swept() -> Iterator[None]:
     """Find what the tests of a file have left open at its end, so that the warning blames no test of another file."""
@@ -166,6 +175,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let commands begin as copies of a process that has loaded the product, whose lines coverage does not see."""
     config.pluginmanager.register(skips)
     process.PRELOADED = None if config.getoption("cov_source", None) else Preloaded()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage meanwhile: collecting makes a million objects, and leaves hardly one unused."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

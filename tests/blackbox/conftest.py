@@ -14,20 +14,20 @@ from tests.valkey_process import ValkeyProcess
 NUMBERS = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # an idle server takes some of the processor from the tests that come after
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running server; each test has its own agencies and source addresses."""
     with running(with_database(tmp_path_factory.mktemp("server"))) as running_server:
         yield running_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded(server: Server) -> Servers:
     """The only server of the embedded database."""
     return Servers(server)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def two_servers(
     tmp_path_factory: pytest.TempPathFactory, postgresql_databases: PostgresqlDatabases, valkey_process: ValkeyProcess
 ) -> Iterator[Servers]:

@@ -25,10 +25,11 @@ from retainer.kernel.routes import Routes
 from retainer.rollups import list_sums
 from retainer.web.csv_files import BYTE_ORDER_MARK, safe
 from tests.console.visitor import Visitor, WebPage, admin_of
-from tests.contract import test_filters
+from tests.contract import filled_lists
 from tests.contract.cases import LISTS, statements_of
+from tests.contract.filled_lists import Agency
 from tests.contract.filler import NOW
-from tests.contract.test_filters import Agency, refused
+from tests.contract.test_filters import refused
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
 from tests.length import TURN, sampled
@@ -49,7 +50,7 @@ REPEATED = {"name", "vendor"}
 
 
 pytestmark = pytest.mark.usefixtures("unlimited")
-agency = test_filters.agency
+agency = filled_lists.agency
 
 
 @pytest.fixture
