@@ -1,7 +1,6 @@
-"""The yardstick: the same operations written by hand, with SQL text and nothing between it and WSGI.
+"""The yardstick: the same operations on SQLite written by hand, with SQL text and nothing between it and WSGI.
 
-Here are the server, the keys, the limits and the headers; the operations are in bare_clients.py and bare_time.py, the
-transactions of both databases in bare_databases.py.
+Here are the server, the database, the keys, the limits and the headers; the operations are in bare_clients.py.
 """
 
 import hashlib
@@ -9,23 +8,23 @@ import os
 import random
 import re
 import sys
+import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
+from pysqlite3 import dbapi2
 
-from bench.bare_clients import Clients
-from bench.bare_databases import Postgresql, Sqlite, database_of
-from bench.bare_time import TimeEntries
+from bench import bare_clients
 from retainer.kernel.limits import SlidingWindow
 from retainer.values.exact import utcnow
 
+Result = TypeVar("Result")
 RATE_LIMITS = {"agency": 600, "scale": 1200, "enterprise": 3000}
-TRIAL_RATE_LIMIT = 600
 STATUS = {
     200: "200 OK",
     201: "201 Created",
@@ -36,15 +35,6 @@ STATUS = {
     422: "422 Unprocessable Entity",
     429: "429 Too Many Requests",
 }
-
-KEY = (
-    *("k.id", "k.account_id", "k.scopes", "k.expires_at", "k.revoked_at", "u.is_active", "a.plan", "a.trial_ends_at"),
-    *("a.api_enabled", "a.currency", "a.payment_terms_days", "a.client_number_pattern", "k.user_id", "a.timezone"),
-)
-OF_KEY = """
-SELECT {}
-FROM api_keys k JOIN users u ON u.id = k.user_id JOIN accounts a ON a.id = k.account_id
-WHERE k.hash = ?"""
 COMMON_HEADERS = [
     ("content-type", "application/json; charset=utf-8"),
     ("cache-control", "private, no-cache"),
@@ -52,9 +42,64 @@ COMMON_HEADERS = [
     ("x-content-type-options", "nosniff"),
 ]
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-ONE_CLIENT = f"{Clients.path}/"
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "trusted_schema=OFF",
+    "journal_size_limit=67108864",
+    "cache_size=-16384",
+    "mmap_size=268435456",
+)
+KEY = """
+SELECT k.id, k.account_id, k.scopes, k.expires_at, k.revoked_at, u.is_active, a.plan, a.trial_ends_at, a.api_enabled,
+       a.currency, a.payment_terms_days, a.client_number_pattern, k.user_id, a.timezone
+FROM api_keys k JOIN users u ON u.id = k.user_id JOIN accounts a ON a.id = k.account_id
+WHERE k.hash = ?"""
+EVENT = """
+INSERT INTO events (account_id, id, at, type, record_id, fields, user_id, key_id, request_id)
+VALUES (?1, coalesce((SELECT id FROM events WHERE account_id = ?1 ORDER BY id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, '[]',
+        ?5, ?6, ?7)"""
 encode = msgspec.json.Encoder().encode
-Key = tuple[Any, ...] | list[Any]
+
+
+class Database:
+    """A file: a connection for each thread, one writer at a time."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.local = threading.local()
+        self.writing = threading.Lock()
+
+    def connect(self) -> Any:
+        """A connection with the same promises as the product's."""
+        connection = dbapi2.connect(
+            self.path, timeout=5.0, isolation_level=None, check_same_thread=False, cached_statements=1024
+        )
+        for pragma in PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    @property
+    def connection(self) -> Any:
+        """The connection of the thread."""
+        connection = getattr(self.local, "connection", None)
+        if connection is None:
+            connection = self.local.connection = self.connect()
+        return connection
+
+    def write(self, work: Callable[[Any], Result]) -> Result:
+        """Do this in one durable transaction."""
+        with self.writing:
+            connection = self.connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            return result
 
 
 class Refused(Exception):
@@ -64,14 +109,8 @@ class Refused(Exception):
 class Bare:
     """The WSGI callable: one database, one limiter."""
 
-    def __init__(self, database: Sqlite | Postgresql) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self.key = key_statement(database)
-        self.clients = Clients(database)
-        self.creates: dict[str, Clients | TimeEntries] = {
-            Clients.path: self.clients,
-            TimeEntries.path: TimeEntries(database),
-        }
         self.window = SlidingWindow()
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
@@ -91,10 +130,9 @@ class Bare:
 
     def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]], request_id: str) -> tuple[int, bytes]:
         """The status and the body; adds the headers that tell of them."""
-        of_key = [hashlib.sha256(credential(environ)).hexdigest()]
-        key = self.database.lent(self.database.one, self.key, of_key)
-        rate_limit = admit(key)
-        allowance = self.window.hit(f"key:{key[0]}", rate_limit)
+        hashed = hashlib.sha256(credential(environ)).hexdigest()
+        key = self.database.connection.execute(KEY, (hashed,)).fetchone()
+        allowance = self.window.hit(f"key:{key[0] if key else 0}", rate_limit(key))
         headers += (
             ("x-ratelimit-limit", str(allowance.limit)),
             ("x-ratelimit-remaining", str(allowance.remaining)),
@@ -103,43 +141,42 @@ class Bare:
         if allowance.retry_after is not None:
             raise Refused(429, "Too many requests.")
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if method == "POST" and path in self.creates:
-            resource = self.creates[path]
-            require(key, f"{resource.scope}:write")
-            made, data = self.create(key, resource, environ, request_id)
+        account, client = key[1], path.removeprefix(f"{bare_clients.PATH}/")
+        require(key, "clients:write" if method == "POST" else "clients:read")
+        if method == "POST" and path == bare_clients.PATH:
+            made, data = self.create(key, environ, request_id)
             place = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{path}/{made}"
             headers += (("etag", tag_of(data)), ("location", place))
             return 201, b'{"data":%b}' % data
-        if method == "GET" and path == Clients.path and not environ["QUERY_STRING"]:
-            require(key, "clients:read")
-            return 200, self.database.lent(self.clients.page, key[1], environ)
-        if method == "GET" and path.startswith(ONE_CLIENT) and path[len(ONE_CLIENT) :].isdecimal():
-            require(key, "clients:read")
-            client = self.database.lent(self.clients.read, key[1], int(path[len(ONE_CLIENT) :]))
-            if client is not None:
-                headers.append(("etag", tag_of(client)))
-                return 200, b'{"data":%b}' % client
+        if method == "GET" and path == bare_clients.PATH and not environ["QUERY_STRING"]:
+            return 200, bare_clients.page(self.database.connection, account, environ)
+        if method == "GET" and client.isdecimal():
+            found = bare_clients.read(self.database.connection, account, int(client))
+            if found is not None:
+                headers.append(("etag", tag_of(found)))
+                return 200, b'{"data":%b}' % found
         raise Refused(404, "There is nothing here.")
 
-    def create(
-        self, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any], request_id: str
-    ) -> tuple[int, bytes]:
-        """Insert a record in one durable transaction; return its id, and the record as it was written."""
+    def create(self, key: Any, environ: dict[str, Any], request_id: str) -> tuple[int, bytes]:
+        """Insert a client in one durable transaction; return its id, and the client as it was written."""
         try:
-            given: Any = resource.decode(environ["wsgi.input"].read())
-            return self.database.write(key[1], lambda connection: resource.insert(connection, key, given, request_id))
-        except (msgspec.MsgspecError, self.database.refused, ValueError) as error:
+            client = bare_clients.decode(environ["wsgi.input"].read())
+            return self.database.write(lambda connection: insert(connection, key, client, request_id))
+        except (msgspec.MsgspecError, dbapi2.IntegrityError, ValueError) as error:
             raise Refused(422, str(error)) from None
 
 
-def key_statement(database: Sqlite | Postgresql) -> str:
-    """The statement that finds a key by its hash, with its user and its account."""
-    return database.statement(OF_KEY.format(database.row(KEY)))
+def insert(connection: Any, key: Any, client: bare_clients.NewClient, request_id: str) -> tuple[int, bytes]:
+    """Insert a client and its event; return its id, and its JSON as it is read back."""
+    account, now = key[1], utcnow()
+    made = bare_clients.insert(connection, key, client, now)
+    connection.execute(EVENT, (account, now, "client.created", made, key[12], key[0], request_id))
+    return made, bare_clients.read(connection, account, made) or b""
 
 
 def create() -> Bare:
     """The application of a serving process."""
-    return Bare(database_of(os.environ["BENCH_DATABASE"]))
+    return Bare(Database(os.environ["BENCH_DATABASE"]))
 
 
 def credential(environ: dict[str, Any]) -> bytes:
@@ -151,21 +188,18 @@ def credential(environ: dict[str, Any]) -> bytes:
     return value.strip().encode()
 
 
-def admit(key: Key | None) -> int:
+def rate_limit(key: Any) -> int:
     """How many requests a minute the key may make; refuses one that may make none."""
     if key is None:
         raise Refused(401, "No such key exists.")
     _, _, _, expires_at, revoked_at, is_active, plan, trial_ends_at, api_enabled, *_ = key
     if revoked_at is not None or not is_active or (expires_at is not None and expires_at <= utcnow()):
         raise Refused(401, "This key is no longer valid.")
-    rate_limit = RATE_LIMITS.get(plan)
-    if rate_limit is None:
-        if trial_ends_at is None or trial_ends_at <= utcnow():
-            raise Refused(402, "The plan does not include the API.")
-        rate_limit = TRIAL_RATE_LIMIT
+    if plan not in RATE_LIMITS and (trial_ends_at is None or trial_ends_at <= utcnow()):
+        raise Refused(402, "The plan does not include the API.")
     if not api_enabled:
         raise Refused(403, "The API is switched off.")
-    return rate_limit
+    return RATE_LIMITS.get(plan, 600)
 
 
 def tag_of(data: bytes) -> str:
@@ -173,13 +207,13 @@ def tag_of(data: bytes) -> str:
     return f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 
-def require(key: Key, scope: str) -> None:
+def require(key: Any, scope: str) -> None:
     if scope not in key[2].split():
         raise Refused(403, f"This key lacks the scope {scope}.")
 
 
 def main() -> None:
-    """Serve the database of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
+    """Serve the file of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
     server = Granian(
         "bench.bare:create",
         factory=True,

@@ -1,26 +1,28 @@
-"""The database that is measured, and the bodies of creates."""
+"""The database of `load`, `instructions` and `writers`, the bodies of creates, and what fills databases."""
 
+import itertools
+import math
 import random
-from datetime import date, timedelta
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from bench import bare
-from bench.bare_clients import Clients
-from bench.bare_databases import Sqlite
-from bench.bare_time import TimeEntries
+from bench import bare, bare_clients
 from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails
-from retainer.identity.actors import operator_of
+from retainer.identity.actors import OPERATORS, operator, operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
 from retainer.identity.people import users
+from retainer.rollups import doctor
 from retainer.schema.migrations import migrate
 from retainer.store import engines
 from retainer.store.tx import Store
+from retainer.values.collation import number_key, printed_form
 
 CLIENTS, CONTACTS, TAGS, PROJECTS, ENTRIES, KEYS = 10_000, 2_500, 12, 400, 20_000, 500
 CITIES = ("Zürich", "Lyon", "Porto", "Gdańsk", "Leeds", "Austin")
@@ -32,23 +34,7 @@ WORK = (
     "Estimate and plan for {}",
     "{}: tests",
 )
-
-INSERT_TAG = """
-INSERT INTO tags (account_id, created_at, updated_at, name, name_folded, name_sort, search)
-SELECT ?1, created_at, created_at, ?2, ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
-INSERT_CONTACT = """
-INSERT INTO external_contacts (account_id, created_at, updated_at, client_id, name, email, role, is_primary, status,
-                               last_name_sort, email_folded, search)
-SELECT ?1, created_at, created_at, ?2, ?3, ?3, 'general', 0, 'active', ?3, ?3, ?3 FROM accounts WHERE id = ?1"""
-INSERT_PROJECT = """
-INSERT INTO projects (account_id, created_at, updated_at, client_id, name, status, billing_type, currency, hourly_rate,
-                      is_template, name_sort, search)
-SELECT account_id, created_at, created_at, id, ?3, 'active', 'time_and_materials', currency, ?4, 0, ?5, ?5
-FROM clients WHERE account_id = ?1 AND id = ?2"""
-COUNT_CHILDREN = """
-UPDATE clients SET
-    contacts_count = (SELECT count(*) FROM external_contacts c WHERE c.client_id = clients.id),
-    projects_count = (SELECT count(*) FROM projects p WHERE p.client_id = clients.id)"""
+Row = dict[str, Any]
 
 
 class Agency(NamedTuple):
@@ -80,32 +66,85 @@ def open_agency(path: Path, count: int) -> Agency:
     return agency
 
 
+def insert(connection: Any, account: int, table: str, rows: Iterable[Row]) -> None:
+    """Insert rows, which all have the same columns, and add them to the counter of their table.
+
+    They need not say what follows from a name, a number or a text, nor what is 0. They may say what the table lacks.
+    """
+    columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    zeros = {
+        name: 0 for _, name, kind, required, default, _ in columns if kind == "INTEGER" and required and not default
+    }
+    names = [name for _, name, *_ in columns]
+    derived = (zeros | {"account_id": account} | derive(row) | row for row in rows)
+    first = next(derived, None)
+    if first is not None:
+        names = [name for name in names if name in first and name != "id"]
+        quoted = ", ".join(f'"{name}"' for name in names)
+        statement = f"INSERT INTO {table} ({quoted}) VALUES ({', '.join('?' * len(names))})"
+        values = (tuple([row[name] for name in names]) for row in itertools.chain([first], derived))
+        made = connection.executemany(statement, values).rowcount
+        count = "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT (account_id, name) DO UPDATE SET count = count + ?3"
+        connection.execute(count, (account, table, made))
+
+
+def derive(row: Row) -> Row:
+    """What orders and finds a row by its name, number or text."""
+    name, number = row.get("name", ""), str(row.get("number", ""))
+    text = next(
+        (row[each] for each in ("name", "title", "subject", "number", "description", "body") if each in row), ""
+    )
+    found = {"updated_at": row["created_at"], "search": str(text).casefold(), "name_sort": name.casefold()}
+    return found | ({"number_folded": printed_form(number), "number_sort": number_key(number)} if number else {})
+
+
+def recompute(path: Path) -> None:
+    """Add up all totals anew."""
+    store = Store(engines.Sqlite(path))
+    with store.unscoped() as tx:
+        (owner,) = tx.all(OPERATORS)
+    with store.begin(operator(owner), write=True, seconds=math.inf) as tx:
+        doctor.rebuild(tx)
+    store.engine.close()
+
+
 def fill(path: Path) -> list[str]:
     """Make the database: one account with clients, contacts, tags, projects, time and keys; return the keys."""
     account, _, made = open_agency(path, KEYS)
-    database = Sqlite(str(path))
-    connection, clients, time = database.connect(), Clients(database), TimeEntries(database)
-    caller = database.one(connection, bare.key_statement(database), [keys.digest(made[0])])
-    rng = random.Random(1)
-    today = date.today()  # noqa: DTZ011
+    connection = bare.Database(str(path)).connect()
+    caller = connection.execute(bare.KEY, [keys.digest(made[0])]).fetchone()
+    rng, today = random.Random(1), datetime.now(UTC).date()
     connection.execute("BEGIN IMMEDIATE")
-    connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
+    tags = [{"name": f"Tag {n}", "name_folded": f"tag {n}"} for n in range(TAGS)]
+    made_at = f"{today}T00:00:00.000000Z"
+    insert(connection, account, "tags", ({"created_at": made_at} | tag for tag in tags))
     for n in range(CLIENTS):
-        clients.insert(connection, caller, clients.decode(describe(rng, n)), "")
-    rows = [(account, rng.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
-    connection.executemany(INSERT_CONTACT, rows)
-    rates = [rng.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
-    names = [f"Website {n}" for n in range(PROJECTS)]
-    projects = [(account, client_of(n + 1), names[n], rates[n], names[n].casefold()) for n in range(PROJECTS)]
-    connection.executemany(INSERT_PROJECT, projects)
-    connection.execute(COUNT_CHILDREN)
-    for n in range(ENTRIES):
-        day = today - timedelta(days=365 - 365 * n // ENTRIES)
-        time.insert(connection, caller, time.decode(describe_time(rng, date=day.isoformat())), "")
+        bare.insert(connection, caller, bare_clients.decode(describe(rng, n)), "")
+    insert(connection, account, "external_contacts", (contact(rng, n, made_at) for n in range(CONTACTS)))
+    insert(connection, account, "projects", (project(rng, n, made_at) for n in range(PROJECTS)))
+    days = (str(today - timedelta(days=365 - 365 * n // ENTRIES)) for n in range(ENTRIES))
+    insert(connection, account, "time_entries", (entry(rng, day, made_at) for day in days))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
+    recompute(path)
     return made
+
+
+def contact(rng: random.Random, n: int, at: str) -> Row:
+    row = {"created_at": at, "client_id": rng.randint(1, CLIENTS), "role": "general", "status": "active"}
+    return row | dict.fromkeys(("name", "email", "email_folded", "last_name_sort"), f"bo.{n}@example.com")
+
+
+def project(rng: random.Random, n: int, at: str) -> Row:
+    row = {"created_at": at, "client_id": client_of(n + 1), "name": f"Website {n}", "status": "active"}
+    rate = rng.choice((None, 9550, 12025))
+    return row | {"billing_type": "time_and_materials", "currency": "EUR", "hourly_rate": rate}
+
+
+def entry(rng: random.Random, day: str, at: str) -> Row:
+    row = msgspec.json.decode(describe_time(rng, date=day)) | {"created_at": at, "user_id": 1, "currency": "EUR"}
+    return row | {"hourly_rate": 9000, "amount": 150 * row["duration_minutes"] * row["billable"]}
 
 
 def client_of(project: int) -> int:
@@ -126,9 +165,8 @@ def describe(rng: random.Random, n: int) -> bytes:
 def describe_time(rng: random.Random, **others: str) -> bytes:
     """The body that creates a time entry."""
     project = rng.randint(1, PROJECTS)
-    members: dict[str, object] = {"client_id": client_of(project), "project_id": project}
-    members |= {"duration_minutes": rng.randint(1, 3), "date": long_ago(rng)}
-    members |= {"billable": rng.random() < 0.8, "description": work_done(rng)}
+    members: Row = {"client_id": client_of(project), "project_id": project, "duration_minutes": rng.randint(1, 3)}
+    members |= {"date": long_ago(rng), "billable": rng.random() < 0.8, "description": work_done(rng)}
     return msgspec.json.encode(members | others)
 
 

@@ -6,24 +6,18 @@ in both, so that each has the more children.
 
 import argparse
 import itertools
-import os
 import random
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import msgspec
 
-from bench.child_data import add_children
+from bench.account import DAYS, PROJECTS, USERS, Account, client_of, fill
 from bench.data import long_ago, work_done
-from bench.databases import add_option, databases
-from bench.depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
-from bench.report_data import add_money
-from bench.servers import RETAINER, Connection, Server, request, start, stop, wait
+from bench.servers import Connection, Server, add_option, request, stage
 from retainer.app import RESOURCES
 from retainer.kernel.routes import Routes
 from retainer.settings import BASE_PATH
@@ -40,8 +34,9 @@ OPERATIONS = [
     and (operation.paged or operation.path.endswith("}"))
     and not operation.path.startswith("/webhooks/{")
     and "external:" not in operation.path
+    and operation.path.count("{") < 2
 ]
-"""Every list and every single record of the API, by its id, except those of webhooks: an account has few of these."""
+"""Every list and single record of the API, by one id, except those of webhooks: an account has few of these."""
 
 
 def cursor_of(server: Server, path: str, key: str) -> str:
@@ -52,7 +47,7 @@ def cursor_of(server: Server, path: str, key: str) -> str:
     return str(page["links"]["next"]).partition(BASE_PATH)[2]
 
 
-def endless_requests(made: Made, server: Server) -> dict[str, Iterator[bytes]]:
+def endless_requests(made: Account, server: Server) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each kind, spread over the keys; the write comes last, as it adds rows."""
     rng = random.Random(2)
     pages = -(-made.entries // PER_PAGE)
@@ -80,7 +75,7 @@ def endless_requests(made: Made, server: Server) -> dict[str, Iterator[bytes]]:
     return {kind: itertools.cycle(requests) for kind, requests in streams.items()} | {WRITE: endless_writes(made)}
 
 
-def endless_writes(made: Made) -> Iterator[bytes]:
+def endless_writes(made: Account) -> Iterator[bytes]:
     """An endless stream of requests that record time, spread over the keys, and over more days than they fill."""
     rng, keys = random.Random(3), made.keys * WRITE_DAYS
     bodies = (
@@ -141,25 +136,14 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=15, help="how often each kind of request is measured on each")
     add_option(options)
     given = options.parse_args()
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[-1]})
     sizes = [given.small, given.large]
-    servers: list[Server] = []
-    with tempfile.TemporaryDirectory() as folder, databases(given.database, cores[0]) as place:
-        try:
-            for name, size in zip(("small", "large"), sizes, strict=True):
-                database = Path(folder) / name / "retainer.db"
-                database.parent.mkdir()
-                made = fill(database, size)
-                add_children(database, size)
-                add_money(database, size // 20)
-                servers.append(start(name, RETAINER, database, cores[0], place(database)))
-                wait(servers[-1])
-                servers[-1].requests = endless_requests(made, servers[-1])
-            found = measure(servers, given.rounds)
-        finally:
-            for server in servers:
-                stop(server)
+    with stage(given.database) as place:
+        for size in sizes:
+            file = place.folder / str(size) / "retainer.db"
+            account = fill(file, size)
+            server = place.start(f"{size} entries", file)
+            server.requests = endless_requests(account, server)
+        found = measure(place.servers, given.rounds)
     report(sizes, found)
 
 

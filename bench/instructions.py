@@ -1,7 +1,8 @@
 """Count the instructions of a request in one process, without HTTP: python -m bench.instructions [--requests N].
 
 Valgrind's callgrind counts what the process does, the same on a busy machine as on a quiet one. Retainer and the
-yardstick (bare.py) answer the same requests; each pair of counts is one line, beside its ratio and what it may be.
+yardstick (bare.py) answer the same requests; each count is one line, beside what it is compared with: the same request
+of the yardstick, or another one of Retainer.
 """
 
 import argparse
@@ -24,13 +25,17 @@ from retainer.settings import BASE_PATH, Settings
 
 WARM = 30
 COUNTED = 100
-TARGETS = {"read one": 1.20, "list 25 with total": 1.08, "create client": 1.35, "create time entry": 1.60}
-NOTHING = "nothing"
+NOTHING, LINES, LOGGED = "nothing", "write log lines", "and the request log"
+TARGETS = {"read one": 1.20, "list 25 with total": 1.08, "create client": 1.35}
+"""At most so many times what the yardstick does."""
+COMPARED = {
+    "create time entry": ("create client", 1.5),
+    "update client": ("create client", 1.5),
+    "update time entry": ("create time entry", 1.5),
+    "log a read": ("read one", 0.08),
+}
+"""Requests of Retainer alone: another one of its own, and at most so many times what that takes."""
 REQUESTS = "requests.json"
-CREATES = {"update client": "create client", "update time entry": "create time entry"}
-UPDATE_TARGET = 1.5
-LINES, LOGGED = "write log lines", "and the request log"
-LOG_TARGET = 0.08
 PATIENCE_SECONDS = 3600
 """Time limit of a request and of a transaction: with valgrind, they take fifty times as long."""
 WRITTEN = 1000
@@ -83,14 +88,14 @@ def send(app: Callable[..., Any], key: str, method: str, path: str, text: str) -
 
 def child(side: str, database: Path, key: str) -> None:
     """Answer the requests of each scenario, and let callgrind write its counts between them."""
-    app = OPENED[side](database)
+    app, idle = OPENED[side](database)
     scenarios = json.loads(database.with_name(REQUESTS).read_bytes())
     gc.freeze()  # as a serving process does
     gc.set_threshold(20_000, 20, 50)
     for scenario, made in scenarios.items():
-        if side == "bare" and scenario in CREATES:
+        if side == "bare" and scenario in COMPARED:
             continue
-        answering = IDLE[side]() if scenario == NOTHING else app
+        answering = idle if scenario == NOTHING else app
         for request in made[:WARM]:
             send(answering, key, *request)
         control("--zero")
@@ -117,8 +122,8 @@ def log_reads(app: Any, key: str, reads: list[tuple[str, str, str]]) -> None:
         control(f"--dump={scenario}")
 
 
-def retainer(database: Path) -> Any:
-    """The application."""
+def retainer(database: Path) -> tuple[Any, Any]:
+    """Return the application, and one that does nothing: what is counted of it is the way to it, without a server."""
     from testing.wsgi import wsgi  # noqa: PLC0415
 
     from retainer.app import App  # noqa: PLC0415
@@ -129,31 +134,18 @@ def retainer(database: Path) -> Any:
     app.store.seconds = PATIENCE_SECONDS
     answer: Any = wsgi(app)
     answer.log, answer.store = app.log, app.store
-    return answer
+    idle: Any = SimpleNamespace(take=lambda watcher: watcher.proto.response_bytes(200, [], b""))
+    return answer, wsgi(idle)
 
 
-def bare(database: Path) -> Callable[..., Any]:
-    """The yardstick, in a process without anything that the application tells the driver."""
-    from bench.bare import Bare  # noqa: PLC0415
-    from bench.bare_databases import Sqlite  # noqa: PLC0415
+def bare(database: Path) -> tuple[Any, Any]:
+    """Return the yardstick, in a process without anything that the application tells the driver; and one that idles."""
+    from bench.bare import Bare, Database  # noqa: PLC0415
 
-    return Bare(Sqlite(str(database)))
-
-
-def idle() -> Any:
-    """Return an application that does nothing: what is counted of it is the way to it, which has no server."""
-    from testing.wsgi import wsgi  # noqa: PLC0415
-
-    return wsgi(SimpleNamespace(take=lambda watcher: watcher.proto.response_bytes(200, [], b"")))  # type: ignore[arg-type]
-
-
-def bare_idle() -> Any:
-    """Return a WSGI callable that does nothing."""
-    return lambda _, start_response: (start_response("200 OK", []), [b""])[1]
+    return Bare(Database(str(database))), lambda _, start_response: (start_response("200 OK", []), [b""])[1]
 
 
 OPENED = {"Retainer": retainer, "bare": bare}
-IDLE = {"Retainer": idle, "bare": bare_idle}
 
 
 def control(command: str) -> None:
@@ -169,36 +161,29 @@ def count(side: str, database: Path, key: str, each: int) -> dict[str, float]:
     shutil.copy(database.with_name(REQUESTS), folder)
     valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet"]
     command = [sys.executable, "-m", "bench.instructions", "--child", side, "--database", str(copy), "--key", key]
-    environment = os.environ | {"PYTHONHASHSEED": "0"}
-    subprocess.run([*valgrind, *command], check=True, env=environment)
+    subprocess.run([*valgrind, *command], check=True, env=os.environ | {"PYTHONHASHSEED": "0"})
     found = {}
     for part in folder.glob("out.*"):
         text = part.read_text(encoding="utf-8", errors="replace")
         trigger = TRIGGER.search(text)
-        names = (NOTHING, *TARGETS, *CREATES, LINES, LOGGED)
-        scenario = next((name for name in names if trigger and trigger[1].endswith(name)), None)
-        if scenario:
-            found[scenario] = int(SUMMARY.findall(text)[-1])
+        for scenario in (NOTHING, *TARGETS, *COMPARED, LINES, LOGGED):
+            if trigger and trigger[1].endswith(scenario):
+                found[scenario] = int(SUMMARY.findall(text)[-1])
+    logged = (found.pop(LOGGED, 0) - found.pop(LINES, 0)) / WRITTEN
     overhead = found.pop(NOTHING)
-    return {
-        scenario: (total - overhead) / (WRITTEN if scenario in {LINES, LOGGED} else each)
-        for scenario, total in found.items()
-    }
+    return {scenario: (total - overhead) / each for scenario, total in found.items()} | {"log a read": logged}
 
 
 def report(ours: dict[str, float], theirs: dict[str, float]) -> None:
-    """Print a line for each scenario: thousands of instructions, and their ratio to the yardstick or the create."""
-    line = "{:<20}{:>12}{:>12}{:>9}{:>9}"
-    print(line.format("k instructions", "Retainer", "bare", "ratio", "target"))
-    for scenario in (*TARGETS, *CREATES):
-        instructions = ours[scenario]
-        other = theirs.get(scenario) or ours[CREATES[scenario]]
-        target = TARGETS.get(scenario, UPDATE_TARGET)
-        name = f"{other / 1000:.0f}" if scenario in theirs else "(create)"
-        ratio = f"{instructions / other:.2f}"
-        print(line.format(scenario, f"{instructions / 1000:.0f}", name, ratio, f"{target:.2f}"))
-    logged, read = ours[LOGGED] - ours[LINES], ours["read one"]
-    print(line.format("log a read", f"{logged / 1000:.1f}", "(read)", f"{logged / read:.3f}", f"{LOG_TARGET:.2f}"))
+    """Print a line for each scenario: thousands of instructions, and their ratio to what it is compared with."""
+    line = "{:<20}{:>12}{:>20}{:>9}{:>9}"
+    print(line.format("k instructions", "Retainer", "compared with", "ratio", "target"))
+    for scenario in (*TARGETS, *COMPARED):
+        name, target = COMPARED.get(scenario, ("bare", TARGETS.get(scenario)))
+        other = ours[name] if scenario in COMPARED else theirs[scenario]
+        told = name if scenario in COMPARED else f"bare {other / 1000:.0f}"
+        cells = (f"{ours[scenario] / 1000:.1f}", told, f"{ours[scenario] / other:.3f}", f"{target:.2f}")
+        print(line.format(scenario, *cells))
 
 
 def main() -> None:
@@ -212,9 +197,7 @@ def main() -> None:
         child(given.child, given.database, given.key)
         return
     if not shutil.which("valgrind"):
-        raise SystemExit(
-            "valgrind is missing, which counts the instructions: install it, for example apt install valgrind."
-        )
+        raise SystemExit("valgrind is missing, which counts the instructions: apt install valgrind.")
     with tempfile.TemporaryDirectory() as made:
         from bench.data import fill  # noqa: PLC0415
 

@@ -1,4 +1,7 @@
-"""Measure Retainer against the hand-written yardstick: python -m bench.load [--seconds S] [--rounds N]."""
+"""Measure Retainer against the hand-written yardstick: python -m bench.load [--seconds S] [--rounds N].
+
+The yardstick is always on SQLite, also if Retainer is on PostgreSQL.
+"""
 
 import argparse
 import contextlib
@@ -10,31 +13,30 @@ import selectors
 import shutil
 import signal
 import statistics
-import tempfile
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.data import CLIENTS, KEYS, describe, describe_time, fill
-from bench.databases import add_option, databases
-from bench.servers import BARE, RETAINER, Connection, Server, request, start, stop, wait
+from bench.data import CLIENTS, KEYS, describe, fill
+from bench.servers import CORES, THREADS, Connection, Server, add_option, request, stage
 
 CONNECTIONS = 16
-TARGETS = {"read one": 0.70, "list 25 with total": 0.80, "create": 1.25, "create time entry": 1.25}
-SWITCHES = {"read one": 1, "list 25 with total": 2, "create": 5, "create time entry": 5}
+BARE = [sys.executable, "-m", "bench.bare", str(THREADS)]
+TARGETS = {"read one": 0.70, "list 25 with total": 0.80, "create": 1.25}
+SWITCHES = {"read one": 1, "list 25 with total": 2, "create": 5}
 TICK = os.sysconf("SC_CLK_TCK")
 STAMPS = re.compile(rb'"(?:created_at|updated_at)":"[^"]*",')
 
 
 @dataclass
 class Turn:
-    """What a server did in one turn: requests, wall and CPU seconds, those of the load generator, and its switches."""
+    """What a server did in one turn: requests, wall and CPU seconds, and how often its threads waited."""
 
     answered: int
     wall: float
     server: float
-    load: float
     switches: int
 
     @property
@@ -81,15 +83,10 @@ def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CON
 def measure(server: Server, scenario: str, seconds: float) -> Turn:
     """One turn; the first tenth is not counted."""
     drive(server.port, server.requests[scenario], seconds / 10)
-    began, switched = time.perf_counter(), switches(server)
-    server_cpu, load_cpu = cpu_seconds(server), time.process_time()
+    began, cpu, switched = time.perf_counter(), cpu_seconds(server), switches(server)
     answered = drive(server.port, server.requests[scenario], seconds)
-    wall, server_cpu, load_cpu = (
-        time.perf_counter() - began,
-        cpu_seconds(server) - server_cpu,
-        time.process_time() - load_cpu,
-    )
-    return Turn(answered, wall, server_cpu, load_cpu, switches(server) - switched)
+    wall = time.perf_counter() - began
+    return Turn(answered, wall, cpu_seconds(server) - cpu, switches(server) - switched)
 
 
 def measure_alone(server: Server, scenario: str, seconds: float) -> Turn:
@@ -126,14 +123,10 @@ def endless_requests(keys: list[str]) -> dict[str, Iterator[bytes]]:
     """An endless stream of requests for each scenario, spread evenly over the keys; the same for each server."""
     rng = random.Random(2)
     clients = [describe(rng, n) for n in range(4 * KEYS)]
-    entries = [describe_time(rng) for _ in range(4 * KEYS)]
     streams = {
         "read one": [request("GET", f"/clients/{rng.randint(1, CLIENTS)}", key) for key in keys * 8],
         "list 25 with total": [request("GET", "/clients", key) for key in keys],
         "create": [request("POST", "/clients", key, body) for key, body in zip(keys * 4, clients, strict=True)],
-        "create time entry": [
-            request("POST", "/time-entries", key, body) for key, body in zip(keys * 4, entries, strict=True)
-        ],
     }
     return {scenario: itertools.cycle(requests) for scenario, requests in streams.items()}
 
@@ -147,7 +140,7 @@ def compare(retainer: Server, yardstick: Server) -> None:
             if sent != next(yardstick.requests[scenario]):
                 raise SystemExit("The two servers are not asked the same.")
             bodies = [connection.ask(sent) for connection in connections]
-            if scenario.startswith("create"):
+            if scenario == "create":
                 bodies = [STAMPS.sub(b"", body) for body in bodies]
             if bodies[0] != bodies[1]:
                 raise SystemExit(f"{scenario}: the answers differ.\nRetainer: {bodies[0]!r}\nBare:     {bodies[1]!r}")
@@ -188,33 +181,24 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=12, help="how often each scenario is measured on each server")
     add_option(options)
     given = options.parse_args()
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
+    if len(CORES) < 2:
         print("One core only: servers and load generator share it, and the figures mean little.")
-    os.sched_setaffinity(0, {cores[-1]})
-    servers: list[Server] = []
     turns: dict[str, list[tuple[Turn, Turn]]] = {scenario: [] for scenario in TARGETS}
-    with tempfile.TemporaryDirectory() as made, databases(given.database, cores[0]) as place:
-        folder = Path(made)
-        keys = fill(folder / "made.db")
-        try:
-            for name, command in (("Retainer", RETAINER), ("bare", BARE)):
-                database = folder / f"{name}.db"
-                shutil.copy(folder / "made.db", database)
-                servers.append(start(name, command, database, cores[0], place(database)))
-                servers[-1].requests = endless_requests(keys)
-                wait(servers[-1])
-            compare(*servers)
-            for server in servers:
-                os.killpg(server.process.pid, signal.SIGSTOP)
-            for number in range(given.rounds):
-                for scenario in TARGETS:
-                    in_turn = servers[:: -1 if number % 2 else 1]  # the database still works on what the last one wrote
-                    found = {server.name: measure_alone(server, scenario, given.seconds) for server in in_turn}
-                    turns[scenario].append((found["Retainer"], found["bare"]))
-        finally:
-            for server in servers:
-                stop(server)
+    with stage(given.database) as place:
+        file, copy = place.folder / "retainer.db", place.folder / "bare.db"
+        keys = fill(file)
+        shutil.copy(file, copy)
+        servers = [place.start("Retainer", file), place.start("bare", copy, BARE, f"sqlite:///{copy}")]
+        for server in servers:
+            server.requests = endless_requests(keys)
+        compare(*servers)
+        for server in servers:
+            os.killpg(server.process.pid, signal.SIGSTOP)
+        for number in range(given.rounds):
+            for scenario in TARGETS:
+                in_turn = servers[:: -1 if number % 2 else 1]  # the database still works on what the last one wrote
+                found = {server.name: measure_alone(server, scenario, given.seconds) for server in in_turn}
+                turns[scenario].append((found["Retainer"], found["bare"]))
     report(turns)
 
 

@@ -1,4 +1,4 @@
-"""Measure what accounts can do to another: python -m bench.neighbours [--seconds S] [--database postgresql].
+"""Measure what accounts can do to another: python -m bench.neighbours [--only NAMES] [--database postgresql].
 
 An account does the worst that it can with valid keys, one thing after another, then several accounts do. Meanwhile
 another account reads and writes over one connection; in the last scenes, what it reads is a PDF. Prints p50 and p99 of
@@ -14,46 +14,52 @@ import json
 import multiprocessing
 import os
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import psycopg
-from sqlalchemy import func, select
+from msgspec.structs import replace
 
-from bench.data import open_account
-from bench.databases import add_option, databases
-from bench.servers import RETAINER, Connection, request, start, stop, wait
-from bench.unbilled_data import PROJECTS, fill
+from bench.data import Agency, open_account
+from bench.load import cpu_seconds
+from bench.servers import Connection, Server, add_option, request, stage
+from retainer.crm import clients
+from retainer.demo.make import make
 from retainer.identity.actors import operator_of
 from retainer.identity.people import sessions
 from retainer.rollups import doctor
-from retainer.schema.identity import accounts, users
 from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
-from retainer.store.tx import Store
+from retainer.store.tx import Store, Tx
+from retainer.work import projects, time_entries
+from retainer.work.project_types import Project
+from retainer.work.time_rules import TimeEntry
 
-ENTRIES, SLOW_ENTRIES = 8_400, 4_200
-MORE_PROJECTS = (
+ENTRIES, SLOW_ENTRIES, PROJECTS = 8_400, 4_200, 50
+COPIES = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {times}) "
-    "INSERT INTO projects ({names}) SELECT {names} FROM projects, n WHERE account_id = {account}"
+    "INSERT INTO {table} ({names}) SELECT {names} FROM {table}, n WHERE {condition}"
 )
+UNIQUE = {"id", "code", "code_folded", "external_id"}
 KEYS = 40
 NAMES = itertools.count(1)
 THREE_YEARS = f"?from={datetime.now(UTC).date() - timedelta(days=1095)}"
 NOT_TAKEN = {b"302", b"303", b"401", b"403", b"404"}
 """What answers a burden that is none, as with a session that has ended."""
 LONG_WORD = "Donaudampfschifffahrt" * 90
+IDLE_SECONDS, RENDERER_SECONDS = 12, 40
+"""How long the server may be busy with what still waits after a scene, and until idle renderers have ended."""
 
 
 def percentiles(taken: list[float]) -> tuple[float, float]:
     """The median and the 99th percentile."""
-    return statistics.median(taken), statistics.quantiles(taken, n=100)[98]
+    return statistics.median(taken), max(taken) if len(taken) < 2 else statistics.quantiles(taken, n=100)[98]
 
 
 class Burden(NamedTuple):
@@ -157,43 +163,46 @@ def play_forever(port: int, scene: Scene) -> None:
     asyncio.run(run())
 
 
-def slow_writers(store: Store, count: int) -> Scene:
+def bill_slowly(agencies: list[tuple[int, Agency]], count: int) -> Scene:
     """Accounts that each bill all time of a client in atomic batches, of which nothing stays."""
-    parts: list[tuple[Burden | SentForm, list[str]]] = []
-    for number in range(count):
-        keys = open_account(store, f"slow-{count}-{number}", 4).keys
-        account, user = newest_account(store)
-        (client,) = fill(store, [SLOW_ENTRIES], account, user).values()
-        parts.append((burdens(client, [0, 0])["atomic batches of invoices"], keys))
-    return Scene(parts)
+    name = "atomic batches of invoices"
+    return Scene([(burdens(client, [0, 0])[name], agency.keys) for client, agency in agencies[:count]])
 
 
-def newest_account(store: Store) -> tuple[int, int]:
-    """Return the account that was opened last, and its admin."""
-    with store.unscoped() as tx:
-        (account,) = tx.one(select(func.max(accounts.c.id))) or (0,)
-        (user,) = tx.one(select(func.max(users.c.id))) or (0,)
-    return account, user
+def with_time(store: Store, agency: Agency, size: int) -> int:
+    """Record so many hours for a client, every project's on a day of its own; return the client."""
+    days = itertools.count()
+    with store.begin(replace(operator_of(store, agency.account), user_id=agency.user, role="admin"), write=True) as tx:
+        client = clients.create_client(tx, make(clients.Client, name=f"Client of {size}", hourly_rate="90")).id
+        for number in range(PROJECTS):
+            project = projects.create_project(tx, make(Project, name=f"Project {number}", client_id=client)).id
+            day = str(datetime.now(UTC).date() - timedelta(days=next(days)))
+            hour = make(TimeEntry, project_id=project, duration_minutes=45, date=day)
+            multiply(tx, "time_entries", size // PROJECTS - 1, f"id = {time_entries.record_time(tx, hour)}")
+    return client
 
 
-def session_of(store: Store, account: int, user: int) -> str:
-    with store.begin(operator_of(store, account), write=True) as tx:
-        return sessions.start(tx, user, None, None)[1]
+def multiply(tx: Tx, table: str, times: int, condition: str) -> None:
+    """Insert copies of rows; their totals are still to be recomputed."""
+    columns = tx.connection.execute(f"SELECT name FROM pragma_table_info('{table}')")
+    names = ", ".join(name for (name,) in columns if name not in UNIQUE)
+    tx.connection.execute(COPIES.format(table=table, names=names, times=times, condition=condition))
+
+
+def session_of(store: Store, agency: Agency) -> str:
+    with store.begin(operator_of(store, agency.account), write=True) as tx:
+        return sessions.start(tx, agency.user, None, None)[1]
 
 
 def form_with_many_rows(store: Store) -> Scene:
     """A new invoice with too many lines, each naming a project that does not exist, in an account with 20,000."""
-    open_account(store, "forms", 1)
-    account, user = newest_account(store)
-    (client,) = fill(store, [PROJECTS], account, user).values()
-    with store.begin(operator_of(store, account), write=True) as tx:
-        columns = [name for (name,) in tx.connection.execute("SELECT name FROM pragma_table_info('projects')")]
-        names = ", ".join(name for name in columns if name not in {"id", "code", "code_folded", "external_id"})
-        tx.connection.execute(MORE_PROJECTS.format(names=names, account=account, times=20_000 // PROJECTS - 1))
-    doctor.inspect(store, repair=True)
+    agency = open_account(store, "forms", 1)
+    client = with_time(store, agency, PROJECTS)
+    with store.begin(operator_of(store, agency.account), write=True) as tx:
+        multiply(tx, "projects", 20_000 // PROJECTS - 1, f"account_id = {agency.account}")
     rows = [("client_id", str(client)), *((f"lines.{row}.project_id", f"nomatch{row}") for row in range(1990))]
     form = SentForm(2, "/records/invoices/new", urlencode(rows).encode())
-    return Scene([(form, [session_of(store, account, user)])])
+    return Scene([(form, [session_of(store, agency)])])
 
 
 def logos_at_the_limit(store: Store, count: int) -> Scene:
@@ -203,12 +212,9 @@ def logos_at_the_limit(store: Store, count: int) -> Scene:
     logo += '<rect width="800" height="800" filter="url(#f)"/></svg>'
     disposition = 'Content-Disposition: form-data; name="logo"; filename="a.svg"\r\nContent-Type: image/svg+xml'
     body = f"--b\r\n{disposition}\r\n\r\n{logo}\r\n--b--\r\n".encode()
-    parts: list[tuple[Burden | SentForm, list[str]]] = []
-    for number in range(count):
-        open_account(store, f"logos-{count}-{number}", 1)
-        session = session_of(store, *newest_account(store))
-        parts.append((SentForm(4, "/settings/logo", body, "multipart/form-data; boundary=b"), [session]))
-    return Scene(parts, reads_pdf=True)
+    form = SentForm(4, "/settings/logo", body, "multipart/form-data; boundary=b")
+    agencies = [open_account(store, f"logos-{count}-{number}", 1) for number in range(count)]
+    return Scene([(form, [session_of(store, agency)]) for agency in agencies], reads_pdf=True)
 
 
 def measure(port: int, streams: dict[str, Iterator[bytes]], seconds: float) -> tuple[dict[str, list[float]], int]:
@@ -244,8 +250,8 @@ def memory(group: int) -> int:
 def drafts_of(port: int, client: int, key: str) -> list[int]:
     """Create a draft with a usual line and one with long words; return their ids."""
     connection = Connection(port)
-    texts = ["Design of the start page", " ".join([LONG_WORD] * 1)]
-    lines = [[{"description": text[:2000], "quantity": "1", "unit_price": "500"}] * 20 for text in texts]
+    texts = ["Design of the start page", LONG_WORD]
+    lines = [[{"description": text, "quantity": "1", "unit_price": "500"}] * 20 for text in texts]
     bodies = [json.dumps({"client_id": client, "lines": each}).encode() for each in lines]
     return [json.loads(connection.ask(request("POST", "/invoices", key, body)))["data"]["id"] for body in bodies]
 
@@ -260,67 +266,88 @@ def streams_of(port: int, keys: list[str]) -> tuple[dict[str, Iterator[bytes]], 
     return {"read": reads, "write": writes}, {"read": itertools.cycle(map(pdf.request, keys)), "write": writes}
 
 
-def play(port: int, scene: Scene, streams: dict[str, Iterator[bytes]], seconds: float) -> tuple[Any, int]:
-    """Measure the other account during a scene; return what `measure` returns."""
+def play(server: Server, scene: Scene, streams: dict[str, Iterator[bytes]], seconds: float) -> tuple[Any, int]:
+    """Measure the other account during a scene; return what `measure` returns when the server is idle again."""
     if not scene.parts:
-        return measure(port, streams, seconds)
-    sender = multiprocessing.Process(target=play_forever, args=(port, scene), daemon=True)
+        return measure(server.port, streams, seconds)
+    sender = multiprocessing.Process(target=play_forever, args=(server.port, scene), daemon=True)
     sender.start()
     time.sleep(2)
-    found = measure(port, streams, seconds)
+    found = measure(server.port, streams, seconds)
     if not sender.is_alive():
         raise SystemExit("The burden ended.")
     sender.kill()
     sender.join()
-    time.sleep(12)  # what still waits is refused
+    end, used = time.monotonic() + IDLE_SECONDS, cpu_seconds(server)
+    while time.monotonic() < end:  # what still waits is refused
+        time.sleep(1)
+        before, used = used, cpu_seconds(server)
+        if used - before < 0.05:
+            break
     return found
+
+
+ALONE = list(burdens(0, [0, 0]))
+SLOW = {f"{count} accounts that write slowly": count for count in (8, 16, 32)}
+OTHERS: dict[str, Callable[[Store], Scene]] = {
+    "forms with many rows": form_with_many_rows,
+    **{f"{count} accounts, logos without end": partial(logos_at_the_limit, count=count) for count in (2, 4)},
+}
+
+
+def fill(store: Store, names: list[str]) -> tuple[Agency, int, dict[str, Scene]]:
+    """Open the accounts of some scenes; return the one that acts alone with its client, and the scenes of others."""
+    agency = open_account(store, "burden", KEYS)
+    client = with_time(store, agency, ENTRIES if set(names) & set(ALONE) else PROJECTS)
+    slow = [open_account(store, f"slow-{number}", 4) for number in range(max([SLOW.get(name, 0) for name in names]))]
+    billed = [(with_time(store, each, SLOW_ENTRIES), each) for each in slow]
+    scenes = {name: bill_slowly(billed, SLOW[name]) for name in names if name in SLOW}
+    scenes |= {name: OTHERS[name](store) for name in names if name in OTHERS}
+    doctor.inspect(store, repair=True)
+    return agency, client, scenes
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=float, default=10.0, help="how long each burden lasts")
-    options.add_argument("--only", default="", help="a part of the names of the burdens")
+    options.add_argument("--only", default="", help="parts of the names of the burdens, separated by commas")
     add_option(options)
     given = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder, databases(given.database, None) as place:
-        file = Path(folder) / "retainer.db"
+    parts = [part.strip() for part in given.only.split(",")]
+    names = [name for name in (*ALONE, *SLOW, *OTHERS) if any(part in name for part in parts)]
+    if not names:
+        options.error(f"--only: {given.only} is part of none of these: {', '.join((*ALONE, *SLOW, *OTHERS))}")
+    with stage(given.database, pinned=False) as place:
+        file = place.folder / "retainer.db"
         engine = Sqlite(file)
         migrate(engine)
         store = Store(engine)
-        keys, other = open_account(store, "burden", KEYS).keys, open_account(store, "other", 100).keys
-        (client,) = fill(store, [ENTRIES]).values()
-        several = {f"{count} accounts that write slowly": slow_writers(store, count) for count in (8, 16, 32)}
-        several["forms with many rows"] = form_with_many_rows(store)
-        several |= {f"{count} accounts, logos without end": logos_at_the_limit(store, count) for count in (2, 4)}
+        other = open_account(store, "other", 100).keys
+        agency, client, several = fill(store, names)
         engine.close()
-        address = place(file)
-        server = start("Retainer", RETAINER, file, None, address)
-        try:
-            wait(server)
-            alone = burdens(client, drafts_of(server.port, client, keys[0]))
-            found = {name: Scene([(burden, keys)]) for name, burden in alone.items()} | several
-            streams, pdfs = streams_of(server.port, other)
-            measure(server.port, streams, 2)
-            if given.database == "postgresql":  # as its autovacuum does within a minute
-                with psycopg.connect(address, autocommit=True) as connection:
-                    connection.execute("ANALYZE")
-            print(f"{'':<32} read p50      p99  ratio  write p50      p99  ratio  503    MB")
-            quiet: dict[tuple[str, bool], float] = {}
-            rows = {"quiet": Scene([]), "quiet, PDFs": Scene([], reads_pdf=True), **found, "quiet again": Scene([])}
-            for name, scene in rows.items():
-                if given.only not in name and scene.parts:
-                    continue
-                if name == "quiet again":
-                    time.sleep(40)  # renderers end when they have been idle
-                taken, refused = play(server.port, scene, pdfs if scene.reads_pdf else streams, given.seconds)
-                row = f"{name:<32}"
-                for kind, times in taken.items():
-                    median, slowest = percentiles(times) if len(times) > 1 else (statistics.median(times), times[0])
-                    first = quiet.setdefault((kind, scene.reads_pdf), median)
-                    row += f"{median:>{9 if kind == 'read' else 11}.2f}{slowest:>9.2f}{median / first:>7.1f}"
-                print(f"{row}{refused:>5}{memory(server.process.pid):>6}", flush=True)
-        finally:
-            stop(server)
+        address = place.address(file)
+        server = place.start("Retainer", file, address=address)
+        alone = burdens(client, drafts_of(server.port, client, agency.keys[0]))
+        scenes = {name: several.get(name) or Scene([(alone[name], agency.keys)]) for name in names}
+        streams, pdfs = streams_of(server.port, other)
+        measure(server.port, streams, 2)
+        if given.database == "postgresql":  # as its autovacuum does within a minute
+            with psycopg.connect(address, autocommit=True) as connection:
+                connection.execute("ANALYZE")
+        print(f"{'':<32} read p50      p99  ratio  write p50      p99  ratio  503    MB")
+        quiet: dict[tuple[str, bool], float] = {}
+        reads_pdf = any(scene.reads_pdf for scene in scenes.values())
+        rows = {"quiet": Scene([])} | ({"quiet, PDFs": Scene([], reads_pdf=True)} if reads_pdf else {}) | scenes
+        for name, scene in (rows | {"quiet again": Scene([])}).items():
+            if name == "quiet again" and (reads_pdf or any("PDF" in each for each in names)):
+                time.sleep(RENDERER_SECONDS)
+            taken, refused = play(server, scene, pdfs if scene.reads_pdf else streams, given.seconds)
+            row = f"{name:<32}"
+            for kind, times in taken.items():
+                median, slowest = percentiles(times)
+                first = quiet.setdefault((kind, scene.reads_pdf), median)
+                row += f"{median:>{9 if kind == 'read' else 11}.2f}{slowest:>9.2f}{median / first:>7.1f}"
+            print(f"{row}{refused:>5}{memory(server.process.pid):>6}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ milliseconds. The FOLDER keeps the large account for the next run, because makin
 """
 
 import argparse
+import contextlib
+import random
 import re
 import statistics
-import tempfile
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,16 +21,18 @@ from sqlalchemy import select
 from testing.console_pages import PAGES
 from testing.process import Client, Server, opened, running, with_database
 
-from bench.child_data import add_children
+from bench import account
 from bench.console_paths import console_paths
-from bench.databases import Place, add_option, databases
-from bench.depth_data import fill as fill_with_time
-from bench.log_data import log_requests
-from bench.report_data import add_money, bill_time
+from bench.servers import Stage, add_option, stage
 from retainer.demo import Access, fill
 from retainer.identity.actors import OPERATORS, operator
 from retainer.identity.people import passwords, users
 from retainer.schema.identity import api_keys
+from retainer.store.engines.base import Unavailable
+from retainer.store.tx import Store
+from retainer.traffic.answered import RequestLine
+from retainer.traffic.recorder import RequestRecorder
+from retainer.values.exact import as_instant
 
 AT_MOST, AT_MOST_LARGE = 50, 150
 """Milliseconds of the median: on the demo, and on the account with many time entries."""
@@ -48,6 +52,8 @@ ACCEPTED = re.compile(
 """Pages of the large account that may take longer, with the reasons."""
 LINKS = re.compile(rb'href="(/docs[^"#]*)"')
 FORM = {"Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
+LOGGED_AT_ONCE = 5000
+OPERATIONS = ("listClients", "getClient", "listTimeEntries", "getInvoice", "createTimeEntry", "updateClient")
 KEYS = select(api_keys.c.account_id, api_keys.c.id).order_by(api_keys.c.id)
 PASSWORD = "seven quiet lanterns"
 
@@ -68,15 +74,6 @@ def taken(client: Client, path: str, cookie: str, rounds: int) -> list[float]:
         found.append((time.perf_counter_ns() - began) / 1e6)
         assert answer.status in {200, 404, 422}, (path, answer)
     return found
-
-
-def large_account(database: Path, count: int) -> None:
-    """Make an account with a number of time entries, most of them billed, and a twentieth of that in invoices."""
-    database.parent.mkdir(mode=0o700, parents=True)
-    fill_with_time(database, count)
-    add_children(database, count)
-    bill_time(database, count // 20)
-    add_money(database, count // 20)
 
 
 def admin_of(database: Path) -> Access:
@@ -104,12 +101,33 @@ def measure(server: Server, access: Access, paths: Iterable[str], given: argpars
     return [path for median, path, _ in found if median > at_most and not ACCEPTED.match(path)]
 
 
-def measure_demo(folder: Path, place: Place, given: argparse.Namespace) -> list[str]:
+def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) -> None:
+    """Log requests of an account's keys in the last 30 days: most are reads, few fail, and the last key only fails."""
+    rng, recorder, now = random.Random(7), RequestRecorder(), datetime.now(UTC)
+
+    def requested(number: int) -> RequestLine:
+        key, operation, record = rng.choice(key_ids), rng.choice(OPERATIONS), f"/clients/{rng.randint(1, 20_000)}"
+        writes = operation.startswith(("create", "update"))
+        path = record if writes else f"/{rng.choice(('clients', 'tasks', 'invoices'))}/{rng.randint(1, 20_000)}"
+        status = 429 if key == key_ids[-1] else rng.choices((200, 304, 404, 422, 500), (93, 3, 2, 1.9, 0.1))[0]
+        moment = as_instant(now - timedelta(days=30) * (count - number) / count)
+        request_id = f"req_{number:012x}{rng.getrandbits(48):012x}"  # ordered by time, as the server makes them
+        what = (moment, request_id, "POST" if writes else "GET", path, status, 2.5, operation)
+        return RequestLine(*what, account_id, 1, key, "rtn_abcd", "192.0.2.7", record if writes else None)
+
+    for start in range(0, count, LOGGED_AT_ONCE):
+        recorder.add([requested(start + number) for number in range(LOGGED_AT_ONCE)])
+        with contextlib.suppress(Unavailable):  # while the disk stalls; the next write begins with what is left
+            recorder.write(store)
+    recorder.write(store)
+
+
+def measure_demo(folder: Path, place: Stage, given: argparse.Namespace) -> list[str]:
     """Measure all pages of the demo, and those that read the request log when it is full."""
     database = with_database(folder) / "data" / "retainer.db"
     with opened(database) as store:
         access = fill(store)
-    address = place(database)
+    address = place.address(database)
     with running(folder, "--no-monitor", RETAINER_DATABASE_URL=address) as server:
         with server.client() as client:
             reference = sorted({path.decode() for path in LINKS.findall(client.send("GET", "/docs").body)})
@@ -118,21 +136,20 @@ def measure_demo(folder: Path, place: Place, given: argparse.Namespace) -> list[
     with opened(address) as store:
         with store.unscoped() as tx:
             keys = tx.all(KEYS)
-        account_id = keys[0][0]
-        log_requests(store, account_id, [key for account, key in keys if account == account_id], given.requests)
+        log_requests(store, keys[0][0], [key for account, key in keys if account == keys[0][0]], given.requests)
     print(f"\nwith {given.requests:,} requests in the log")
     with running(folder, "--no-monitor", RETAINER_DATABASE_URL=address) as server:
         return slow + measure(server, access, [f"/console{path}" for path in LOGGED], given, AT_MOST)
 
 
-def measure_large(folder: Path, place: Place, given: argparse.Namespace) -> list[str]:
+def measure_large(folder: Path, place: Stage, given: argparse.Namespace) -> list[str]:
     """Measure the console on the account with many time entries."""
     database = folder / "large" / "retainer.db"
     if not database.exists():
-        large_account(database, given.entries)
+        account.fill(database, given.entries, billed=True)
     access = admin_of(database)
     print(f"\nwith {given.entries:,} time entries")
-    with running(folder, "--no-monitor", RETAINER_DATABASE_URL=place(database)) as server:
+    with running(folder, "--no-monitor", RETAINER_DATABASE_URL=place.address(database)) as server:
         return measure(server, access, [f"/console{path}" for path in ("", *console_paths())], given, AT_MOST_LARGE)
 
 
@@ -146,9 +163,9 @@ def main() -> int:
     add_option(options)
     given = options.parse_args()
     print(f"{'milliseconds':<92}{'first':>8}{'fastest':>8}{'median':>8}{'slowest':>8}")
-    with databases(given.database, None) as place, tempfile.TemporaryDirectory() as name:
-        slow = measure_demo(Path(name) / "demo", place, given)
-        slow += measure_large(given.large or Path(name), place, given)
+    with stage(given.database, pinned=False) as place:
+        slow = measure_demo(place.folder / "demo", place, given)
+        slow += measure_large(given.large or place.folder, place, given)
     print(f"\nabove {AT_MOST} ms, or {AT_MOST_LARGE} ms on the large account: {', '.join(slow) or 'none'}")
     return 1 if slow else 0
 

