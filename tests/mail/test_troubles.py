@@ -66,7 +66,7 @@ def test_a_server_that_stalls_or_hangs_up_loses_nothing(api, post, clock, monkey
     assert states(post) == [("queued", 1)]
     assert post.messages()[0]["error"] == relay.UNREACHABLE
     (notice,) = post.notices
-    assert notice.startswith("The mail server 127.0.0.1 has taken no message.")
+    assert notice.startswith("The mail server 127.0.0.1 accepted no message.")
     post.server.answer = lambda *_: None
     clock.shift(timedelta(minutes=1, seconds=1))
     post.send()
@@ -122,7 +122,7 @@ def test_what_is_wrong_with_our_settings_fails_no_message_and_tells_the_operator
     post.send()
     assert states(post) == [("queued", 1)] * 3
     assert {each["error"] for each in post.messages()} == {relay.NO_SERVICE}, "people cannot change it"
-    assert post.notices == [f"The mail server 127.0.0.1 has taken no message. It answers {reply}"]
+    assert post.notices == [f"The mail server 127.0.0.1 accepted no message. It answers {reply}"]
 
 
 def test_after_two_days_a_message_fails_with_the_last_error(api, post, clock):

@@ -127,4 +127,4 @@ class Mailer(BackgroundLoop[LeasedRow]):
     def _tell(self, trouble: str) -> None:
         if trouble and time.monotonic() >= self._told_trouble_at + TROUBLE_SECONDS:
             self._told_trouble_at = time.monotonic()
-            self.notify(f"The mail server {self.relay.host} has taken no message. {trouble}")
+            self.notify(f"The mail server {self.relay.host} accepted no message. {trouble}")
