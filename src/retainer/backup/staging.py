@@ -1,14 +1,12 @@
 """Staging: a folder for unfinished files, on the disk of their final place; one process at a time may use it."""
 
-import fcntl
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from retainer.backup import BackupError
-from retainer.store.engines.files import private, sync
+from retainer.store.engines.files import lock_file, sync
 
 NAME = ".retainer-partial"
 
@@ -25,18 +23,13 @@ def staging_dir(folder: Path) -> Iterator[Path]:
     """
     staging, lock = folder / NAME, folder / f"{NAME}.lock"
     try:
-        file = open(lock, "w", opener=private)  # noqa: SIM115  # closed below
+        file = lock_file(lock)
     except OSError as error:
         raise BackupError(f"Nothing can be written to {folder}: {error.strerror}.") from None
+    if file is None:
+        advice = "Run the command again when it has ended."
+        raise BackupBusy(f"Another backup is being made or restored in {folder}. {advice}")
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_deleted = os.fstat(file.fileno()).st_nlink == 0  # its holder has ended between open and flock
-        except BlockingIOError:
-            is_deleted = True
-        if is_deleted:
-            advice = "Run the command again when it has ended."
-            raise BackupBusy(f"Another backup is being made or restored in {folder}. {advice}")
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(mode=0o700)
         try:

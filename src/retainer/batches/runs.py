@@ -1,4 +1,4 @@
-"""Billing runs: the job that makes the drafts of more clients than one form can bill, each as the form would."""
+"""Billing runs: a draft for each client, which one form makes for some clients, and a job for more."""
 
 from typing import NamedTuple
 
@@ -50,6 +50,21 @@ def start(tx: Tx, options: RunOptions) -> int:
     return jobs.start(tx, BILLING_RUN, f"Drafts for {size} clients", options, total=size)
 
 
+def bill(tx: Tx, client: BilledClient, last: str, *, adds_to_drafts: bool) -> int:
+    """Create the draft of a client, or add its work to the newest one; return its id. Raises what refuses it."""
+    draft_id = tx.value(NEWEST_DRAFT, client=client.id, currency=client.currency) if adds_to_drafts else None
+    body: dict[str, object] = {"unbilled_work": everything_until(last)}
+    if draft_id is None:
+        body |= {"client_id": client.id, "currency": client.currency}
+        made: Invoice = save_invoice(tx, RequestBody(body, Invoice, "Create").new(tx), None).data
+    else:
+        made = OPERATIONS["invoices"].handler(tx, draft_id, Patch(tx, RequestBody(body, Invoice, "Update"))).data
+    tx.raise_errors()
+    action: Action = "record created" if draft_id is None else "record changed"
+    audit.note(tx, action, Target("invoice", made.id, f"Draft for {client.name}"), after=body)
+    return made.id
+
+
 def next_rows(_: Tx, job: Job, limit: int) -> list[JobRow]:
     options: RunOptions = options_of(job, RunOptions)
     selected = options.clients[job.position : job.position + limit]
@@ -59,17 +74,7 @@ def next_rows(_: Tx, job: Job, limit: int) -> list[JobRow]:
 def write(tx: Tx, job: Job, row: JobRow) -> None:
     """Create the draft of a client, or add its work to the newest one. Raises what refuses it."""
     options, client = row.value
-    draft_id = tx.value(NEWEST_DRAFT, client=client.id, currency=client.currency) if options.adds_to_drafts else None
-    body: dict[str, object] = {"unbilled_work": everything_until(options.last)}
-    if draft_id is None:
-        body |= {"client_id": client.id, "currency": client.currency}
-        made = save_invoice(tx, RequestBody(body, Invoice, "Create").new(tx), None).data
-    else:
-        made = OPERATIONS["invoices"].handler(tx, draft_id, Patch(tx, RequestBody(body, Invoice, "Update"))).data
-    tx.raise_errors()
-    action: Action = "record created" if draft_id is None else "record changed"
-    audit.note(tx, action, Target("invoice", made.id, row.name), after=body)
-    jobs.note_record(tx, job, invoices.name, made.id)
+    jobs.note_record(tx, job, invoices.name, bill(tx, client, options.last, adds_to_drafts=options.adds_to_drafts))
 
 
 def finish(_: Tx, job: Job) -> str | None:

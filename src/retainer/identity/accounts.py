@@ -53,14 +53,12 @@ Footer = Annotated[
     kinds.Text1000 | None,
     "Printed on each page, like the managing directors; if it is empty, the footer in the other language is.",
 ]
-MailSubject = Annotated[
-    kinds.Text255 | None, "If blank: ours. {number}, {client}, {total}, {due_date} and {agency} are filled in."
-]
-MailText = Annotated[
-    kinds.Text5000 | None,
-    "If blank: ours. {number}, {client}, {total}, {due_date} and {agency} are filled in. {link} of an invoice or a "
-    "quote becomes the address of a page on which the client sees it, and accepts a quote.",
-]
+FILLED_IN = "{number}, {client}, {total}, {due_date} and {agency} are filled in."
+ABOUT_LINK = (
+    "{link} of an invoice or a quote becomes the address of a page on which the client sees it, and accepts a quote."
+)
+MailSubject = Annotated[kinds.Text255 | None, f"If blank: ours. {FILLED_IN}"]
+MailText = Annotated[kinds.Text5000 | None, f"If blank: ours. {FILLED_IN} {ABOUT_LINK}"]
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
     f"What the account may use; for your own business, keep the default. {WITH_API} include the API; the others do so "

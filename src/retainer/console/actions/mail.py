@@ -17,6 +17,7 @@ from retainer.console.words import file_size
 from retainer.errors import FieldErrors
 from retainer.files.files import HOLDERS, list_shown
 from retainer.identity import audit
+from retainer.identity.accounts import ABOUT_LINK, FILLED_IN
 from retainer.identity.audit import Fields
 from retainer.mail.messages import Mailed, Message
 from retainer.mail.send import NewMessage, load_addresses, send
@@ -25,16 +26,12 @@ from retainer.store.tx import Tx
 
 SEPARATORS = re.compile(r"[\s,;]+")
 ADDRESSES = ("to", "cc", "bcc")
-PLACEHOLDERS = (
-    "{number}, {client}, {total}, {due_date} and {agency} stand for those of the document. {link} becomes the "
-    "address of a page on which the client sees the invoice, or accepts the quote."
-)
 FIELDS = (
     Field("to", "To", Control(length=2000), "Several addresses with commas. Each gets a message of its own.", True),  # noqa: FBT003
     Field("cc", "Copy", Control(length=2000), "All recipients see these addresses."),
     Field("bcc", "Blind copy", Control(length=2000), "No recipient sees these addresses."),
     Field("subject", "Subject", Control(length=255), is_required=True),
-    Field("message", "Text", LongText(length=10000), PLACEHOLDERS, is_required=True),
+    Field("message", "Text", LongText(length=10000), f"{FILLED_IN} {ABOUT_LINK}", is_required=True),
 )
 MAX_OFFERED = 20
 """Files of a record that the page offers, the oldest first."""

@@ -9,12 +9,11 @@ from sqlalchemy import select
 from retainer.batches import archives, bulk, runs
 from retainer.billing import facts
 from retainer.billing.facts import load_known_parties
-from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice
-from retainer.billing.invoices.unbilled import everything_until
 from retainer.billing.unbilled_work import WorkToBill, load_work
-from retainer.console.editing.calls import change_record, create_record, worded
+from retainer.console.editing.calls import change_record, worded
 from retainer.console.kinds.projects import left_out_text
+from retainer.console.labels import in_words
 from retainer.console.names import load_names
 from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.words import count
@@ -127,25 +126,19 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
     A job does it for many rows, and leaves out what is refused.
     """
     run: Run = context.filled
-    if len(run.choices) > MAX_INVOICES:
-        names = load_names(tx, clients, {choice.client_id for choice in run.choices})
-        found = [runs.BilledClient(each.client_id, each.currency, names[each.client_id]) for each in run.choices]
+    names = load_names(tx, clients, {choice.client_id for choice in run.choices})
+    found = [runs.BilledClient(each.client_id, each.currency, names[each.client_id]) for each in run.choices]
+    if len(found) > MAX_INVOICES:
         return _follow(context, runs.start(tx, runs.RunOptions(run.last, run.adds_to_drafts, found)))
-    kind, drafts = context.catalogue.find("invoices", "creating"), load_drafts(tx) if run.adds_to_drafts else {}
-    work, made = everything_until(run.last), []
-    for choice in run.choices:
-        own = drafts.get(choice, ())
+    made = list[int]()
+    for client in found:
         try:
-            if own:
-                made.append(change_record(tx, kind, load_invoice(tx, own[-1]), {"unbilled_work": work}))
-            else:
-                body = {"client_id": choice.client_id, "currency": choice.currency, "unbilled_work": work}
-                made.append(create_record(tx, kind, body))
+            made.append(runs.bill(tx, client, run.last, adds_to_drafts=run.adds_to_drafts))
         except Refusal as refusal:
-            raise _of_client(tx, choice.client_id, refusal) from None
+            raise _of_client(tx, client.id, refusal) from None
     them = "it" if len(made) == 1 else "them"
     notice = f"{count(len(made), 'draft')} ready. Check {them}, then issue {them}."
-    return context.redirect(f"{PATH}/invoices?ids={','.join(str(each.id) for each in made)}", notice)
+    return context.redirect(f"{PATH}/invoices?ids={','.join(map(str, made))}", notice)
 
 
 def _follow(context: PageContext, job_id: int) -> Reply:
@@ -178,7 +171,7 @@ def show_invoices(tx: Tx, context: PageContext) -> Reply:
     names = load_names(tx, clients, {invoice.client_id for invoice in found})
     for invoice in found:
         parties = load_known_parties(tx, invoice.client_id, invoice.contact_id, Invoice)
-        warnings = [each.message for each in facts.warnings(tx, invoice, parties, invoice.status)]
+        warnings = [in_words(each.message, ()) for each in facts.warnings(tx, invoice, parties, invoice.status)]
         lines.append((invoice, names[invoice.client_id], warnings))
     drafts = [invoice for invoice in found if invoice.status == "draft"]
     chosen = context.form.texts_of("invoice") if context.form.texts else [str(each.id) for each in drafts]

@@ -27,7 +27,7 @@ from retainer.mail.addresses import wire_address
 from retainer.mail.messages import Attachment, Message
 from retainer.mail.people import VALID, make_link
 from retainer.mail.reminders import find_change
-from retainer.mail.send import LOADERS
+from retainer.mail.send import LINK, LOADERS
 from retainer.mail.sender.relay import Mail
 from retainer.outbound.leases import LeasedRow
 from retainer.schema.files import files
@@ -107,7 +107,7 @@ def load_contents(store: Store, leased: LeasedRow, settings: Settings) -> Conten
         parts = [_load_part(tx, message, each, read, folder) for each in message.attachments]
     if message.kind in VALID:
         with store.begin(actor, write=True) as tx:
-            message.message = message.message.replace("{link}", _make_url(tx, message, settings.base_url))
+            message.message = message.message.replace(LINK, _make_url(tx, message, settings.base_url))
     return Contents(message, read_addresses(to), message_id, actor.account_name, parts)
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from retainer.settings import SettingsError
 from retainer.store.engines.base import WAIT_SECONDS, Unavailable
@@ -50,6 +50,22 @@ def free_bytes(folder: Path) -> int | None:
         return None
 
 
+def lock_file(path: Path) -> IO[str] | None:
+    """Open a file that one process may have, and that it deletes at its end; None if another one has it.
+
+    Raises OSError if it cannot be written.
+    """
+    file = open(path, "w", opener=private)  # noqa: SIM115  # its holder closes it
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_held = os.fstat(file.fileno()).st_nlink == 0  # its holder has ended between open and flock
+    except OSError:
+        is_held = True
+    if is_held:
+        file.close()
+    return None if is_held else file
+
+
 @contextmanager
 def served_alone(database: Path) -> Iterator[bool]:
     """Keep other processes from serving a database during a block; yield whether the last one ended cleanly.
@@ -60,18 +76,13 @@ def served_alone(database: Path) -> Iterator[bool]:
     marker = database.with_suffix(".serving")
     was_left = marker.exists()
     try:
-        file = open(marker, "w", opener=private)  # noqa: SIM115  # closed below
+        file = lock_file(marker)
     except OSError as error:
         reason = f"{marker.name} cannot be written: {str(error.strerror).lower()}"
         raise Unavailable(f"{database} cannot be served. {reason}. Check its folder and its disk.") from None
+    if file is None:
+        raise SettingsError(f"Another server serves {database}. Stop it first, or serve another database.")
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_served = os.fstat(file.fileno()).st_nlink == 0  # its holder has ended between open and flock
-        except OSError:
-            is_served = True
-        if is_served:
-            raise SettingsError(f"Another server serves {database}. Stop it first, or serve another database.")
         sync(marker.parent)
         try:
             yield not was_left
