@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 CODES: dict[int, tuple[str, ...]] = {
@@ -43,8 +42,9 @@ MAX_SUGGESTIONS = 5
 MAX_NAME_LENGTH = 100
 POSITION = re.compile(r"\.[0-9]+(?=\.|$)")
 UNKNOWN = "unknown"
-MARKS = re.compile("⟨([^⟨⟩]*)⟩")
-"""A part of a sentence; see Sentence."""
+TERM, NAME, FOR_CALLERS, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+"""What begins each kind of part of a sentence, and what ends it. Unicode keeps these four from being characters."""
+MARKS = re.compile(f"([{TERM}{NAME}{FOR_CALLERS}])([^{TERM}-{END}]*){END}?")  # a text that was cut may lack the end
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("limit", "page_size", "pagesize", "size", "count"), ("per_page",)),
     **dict.fromkeys(("starting_after", "page_token", "next"), ("cursor", "after")),
@@ -78,17 +78,35 @@ def none_of(sent: Collection[str], known: Collection[str]) -> str:
     return f"{shown(unknown) or 'An empty name'} is none of them{f': did you mean {near[0]}?' if near else '.'}"
 
 
+def part(text: object) -> str:
+    """Mark a field, a day, an amount, a record with its id or a term of the API in a sentence."""
+    return f"{TERM}{text}{END}"
+
+
+def titled(name: str) -> str:
+    """Mark a name that people have given."""
+    return f"{NAME}{name}{END}"
+
+
+def for_callers(text: str) -> str:
+    """Mark what a sentence says to callers alone, such as the operation that does what it advises."""
+    return f"{FOR_CALLERS}{text}{END}"
+
+
+FALSE, NULL, LEAVE_OUT, SEND = map(part, ("false", "null", "Leave it out", "Send"))
+
+
 class Sentence(str):
     """A sentence for callers of the API, whose parts are marked, so that a page can put them in the words of people.
 
-    The marks ⟨ and ⟩ stand around fields, days, amounts, records and terms of the API; callers do not see them.
+    Callers do not see the marks of `part`, `titled` and `for_callers`.
     """
 
     __slots__ = ("marked",)
     marked: str
 
     def __new__(cls, text: str) -> Self:
-        made = super().__new__(cls, MARKS.sub(r"\1", text))
+        made = super().__new__(cls, MARKS.sub(r"\2", text))
         made.marked = marked(text)
         return made
 
@@ -109,8 +127,6 @@ class FieldErrors(dict[str, list[str]]):
     """Number of the errors that were not kept."""
     meant: frozenset[str] = frozenset()
     """The fields that unknown names probably mean; rules must not treat them as missing."""
-    calls: Mapping[str, str] = MappingProxyType({})
-    """The operations that help, by the sentences that advise them; see Refusal."""
     _counts: Counter[str] | None = None
     _listed: frozenset[str] = frozenset()
 
@@ -134,8 +150,8 @@ class FieldErrors(dict[str, list[str]]):
         count = 0 if self._counts is None else self._counts[UNKNOWN]
         near = nearest(name, known) if count < MAX_SUGGESTIONS else []
         self.meant |= {path + valid for valid in near}
-        message = f"Unknown {'⟨parameter⟩' if is_parameter else 'field'}."
-        message += f" Did you mean ⟨{near[0]}⟩?" if near else ""
+        message = f"Unknown {part('parameter') if is_parameter else 'field'}."
+        message += f" Did you mean {part(near[0])}?" if near else ""
         if count < MAX_OF_A_KIND and (is_parameter or not near):
             message += self._listing(known)
         self.note(path + shown(name), message, UNKNOWN)
@@ -148,7 +164,6 @@ class FieldErrors(dict[str, list[str]]):
         except Refusal as refusal:
             if "errors" not in refusal.members:
                 raise
-            self.calls = {**self.calls, **refusal.calls}
             for field, messages in refusal.members["errors"].items():
                 for message in messages:
                     if message not in self.get(field, ()):
@@ -160,7 +175,7 @@ class FieldErrors(dict[str, list[str]]):
             raise invalid(self)
 
     def _listing(self, known: Collection[str]) -> str:
-        sentence = f"⟨ Valid are: {', '.join(known) or 'none'}.⟩"
+        sentence = for_callers(f" Valid are: {', '.join(known) or 'none'}.")
         if sentence in self._listed:
             return ""
         self._listed |= {sentence}
@@ -170,8 +185,7 @@ class FieldErrors(dict[str, list[str]]):
 class Refusal(Exception):
     """An error response: its code, and a message that says what to do.
 
-    `members` are more fields of its body, `headers` are sent in addition to the common ones. `calls` has the operation
-    that does what a sentence of its messages advises: callers of the API read it there, people find a button instead.
+    `members` are more fields of its body, `headers` are sent in addition to the common ones.
     """
 
     def __init__(
@@ -181,7 +195,6 @@ class Refusal(Exception):
         *,
         errors: Mapping[str, list[str]] | None = None,
         headers: dict[str, str] | None = None,
-        calls: Mapping[str, str] = MappingProxyType({}),
         **members: Any,
     ) -> None:
         self.message = Sentence(message)
@@ -192,21 +205,6 @@ class Refusal(Exception):
         for messages in (errors or {}).values():
             messages[:] = map(Sentence, messages)
         self.members = members if errors is None else {"errors": errors, **members}
-        self.calls = calls
-
-    def for_callers(self) -> dict[str, object]:
-        """Return the message and the other members of its body, with the operations that they advise."""
-        if not self.calls:
-            return {"message": self.message, **self.members}
-        members, errors = dict(self.members), self.members.get("errors", {})
-        if errors:
-            members["errors"] = {field: list(map(self._with_calls, messages)) for field, messages in errors.items()}
-        return {"message": self._with_calls(self.message), **members}
-
-    def _with_calls(self, message: str) -> str:
-        for sentence, operation in self.calls.items():
-            message = message.replace(sentence, f"{sentence.removesuffix('.')}: {operation}.")
-        return message
 
 
 class InvalidValue(ValueError):
@@ -232,23 +230,29 @@ def as_text(value: object) -> object:
 
 def invalid(errors: Mapping[str, list[str]], code: str = "validation_failed") -> Refusal:
     """Return a refusal with all errors; its message has the first one and the number of the others."""
-    messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
+    messages = [f"{field}: {marked(message)}" for field, texts in errors.items() for message in texts]
     noted = errors if isinstance(errors, FieldErrors) else FieldErrors()
     left_out = noted.left_out
     others = len(messages) - 1 + left_out
     unlisted = f", of which {left_out} are not listed" if left_out else ""
     more = f" (and {others} more {'error' if others == 1 else 'errors'}{unlisted})" if others else ""
-    return Refusal(
-        code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors, calls=noted.calls
-    )
+    return Refusal(code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors)
 
 
 class NoSuchRecord(Refusal):
-    """A 404 of a record; the same if it never existed, was deleted, or belongs to another account."""
+    """A 404 of a record; the same if it never existed, was deleted, or belongs to another account.
 
-    def __init__(self, noun: str) -> None:
-        super().__init__("not_found", f"There is no such {noun} in this account. Check the id in the path.")
-        self.noun = noun
+    Operators read the id that they typed instead.
+    """
+
+    def __init__(self, noun: str, typed_id: int | None = None) -> None:
+        super().__init__(
+            "not_found",
+            f"There is no such {noun} in this account. Check the id in the path."
+            if typed_id is None
+            else f"There is no {noun} {typed_id}.",
+        )
+        self.noun, self.typed_id = noun, typed_id
 
 
 def not_found(noun: str) -> NoSuchRecord:
@@ -315,14 +319,10 @@ class BodyErrors:
             name = name.rpartition(".")[0]
         return bool(name)
 
-    def error(
-        self, field: str, message: str, code: str = "validation_failed", calls: Mapping[str, str] = MappingProxyType({})
-    ) -> None:
+    def error(self, field: str, message: str, code: str = "validation_failed") -> None:
         name = self.prefix + field
         if self._is_unreadable(name):
             return
-        if calls:
-            self.errors.calls = {**self.errors.calls, **calls}
         message = Sentence(message)
         if message not in self.errors.get(name, ()):  # a rule may check a line before its row is validated
             self.errors.note(name, message)

@@ -614,6 +614,15 @@ def test_a_draft_quote_shows_how_to_send_it_and_a_warning_names_its_day_in_words
     assert "The date of the document is 5 Jan 2020" in page.text
 
 
+def test_a_warning_has_the_name_of_a_client_as_it_is(api, visitor):
+    name = "Käse ⟨today⟩ & {due}, 1234.50"
+    api.patch("/clients/" + str(api.usual("/clients")), {"name": name, "country": None})
+    quote = api.make("/quotes", lines=[{"description": "Cheese", "unit_price": "9"}])
+    assert f"{name} has no country" in visitor.get(path_of("quotes", quote)).text
+    sent = api.patch(f"/quotes/{quote['id']}", {"status": "sent"}).json["meta"]["warnings"]
+    assert f"{name} has no country" in sent[0]["message"]
+
+
 def test_a_quote_that_is_no_longer_valid_says_what_to_change_before_it_is_sent(api, visitor):
     quote = ready(api, "quotes", "draft")
     api.patch(f"/quotes/{quote['id']}", {"issue_date": "2020-01-05", "valid_until": "2020-02-05"})

@@ -6,7 +6,7 @@ import pytest
 
 from retainer.console import words
 from retainer.console.labels import in_words
-from retainer.errors import Sentence
+from retainer.errors import Sentence, part
 from retainer.identity.keys.keys import SCOPES
 from retainer.values.exact import day_end, day_start
 
@@ -87,7 +87,8 @@ def test_numbers_have_the_form_of_the_language_of_the_account(api, person):
 
 
 def test_sentences_of_the_api_have_numbers_in_the_form_of_the_language():
-    sentence = "Must be at most ⟨1234.50⟩ EUR; this is ⟨-2000.00⟩ EUR at ⟨19.5⟩%, of version 5.9.1 at 10.0.0.1."
+    bounds = f"Must be at most {part('1234.50')} EUR; this is {part('-2000.00')} EUR"
+    sentence = f"{bounds} at {part('19.5')}%, of version 5.9.1 at 10.0.0.1."
     english = "Must be at most 1,234.50 EUR; this is \N{MINUS SIGN}2,000.00 EUR at 19.5%, of version 5.9.1 at 10.0.0.1."
     assert in_words(Sentence(sentence), ()) == english
     former = words.LANGUAGE.set("de")

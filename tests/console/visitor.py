@@ -14,6 +14,7 @@ from testing.wsgi import wsgi
 
 from retainer.app import App
 from retainer.identity.people import users
+from tests.contract_checker import MARKS
 from tests.factories import ApiClient
 from tests.quick_hashes import QUICK
 
@@ -216,6 +217,7 @@ class Visitor:
             content.decode(errors="replace"),
             content,
         )
+        assert not MARKS.search(content), f"{path} has marks of parts: {page.text[:200]}"
         assert page.status < 500 or may_fail, f"{page.status} {page.text}\n{self.logged()}"
         return page
 

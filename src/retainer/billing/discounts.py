@@ -10,7 +10,7 @@ from retainer.billing import rules, shares
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment, RecordPayment, discounts_of
 from retainer.documents.facts import EarlyPayment, TaxShare
-from retainer.errors import BodyErrors
+from retainer.errors import SEND, BodyErrors, part
 from retainer.rollups import changes
 from retainer.rollups.sources import DISCOUNT_SHARES
 from retainer.schema.billing import discount_shares, payments
@@ -36,11 +36,10 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, terms
     if payment.offset_invoice_id is not None:
         errors.error(FIELD, "Is granted for money that arrives, not with an offset.")
     elif terms is None:
-        advice = "Credit it instead, with a credit note."
-        message = f"This invoice has no early-payment discount. {advice}"
-        errors.error(FIELD, message, calls={advice: rules.CREDIT_CALL})
+        advice = f"Credit it instead, with a credit note{rules.CREDIT_CALL}."
+        errors.error(FIELD, f"This invoice has no early-payment discount. {advice}")
     elif payment.paid_date > terms.last_day and not payment.force:
-        errors.error(FIELD, f"Its last day was ⟨{terms.last_day}⟩. ⟨Send⟩ force: true to grant it all the same.")
+        errors.error(FIELD, f"Its last day was {part(terms.last_day)}. {SEND} force: true to grant it all the same.")
     else:
         return allowed_by(terms, invoice)
     return Decimal(0)

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Table, case, func, or_, select
 
 from retainer.documents.facts import TaxShare
 from retainer.documents.warnings import DocumentWarning
+from retainer.errors import LEAVE_OUT, part
 from retainer.schema.billing import document_versions
 from retainer.schema.crm import clients
 from retainer.schema.filters import FOUND, Where, searched
@@ -22,9 +23,9 @@ SET_OF_LINES = (
 Lines = Meta(max_length=MAX_LINES)
 FOLLOWS_FROM_LINES = MustMatch("It follows from the lines. Change those, and leave this out.")
 FOLLOWS_FROM_LINE = MustMatch(
-    "It follows from quantity, ⟨unit_price⟩ and ⟨discount_percent⟩, or from the work. ⟨Leave it out⟩."
+    f"It follows from quantity, {part('unit_price')} and {part('discount_percent')}, or from the work. {LEAVE_OUT}."
 )
-NUMBERED = MustMatch("Retainer numbers it. ⟨Leave it out⟩; ⟨external_id⟩ takes a number of your own.")
+NUMBERED = MustMatch(f"Retainer numbers it. {LEAVE_OUT}; {part('external_id')} takes a number of your own.")
 Subtotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the lines, before tax."]
 TaxTotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the `tax_amount` of each rate in `tax_breakdown`."]
 Total = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "`subtotal` plus `tax_total`."]

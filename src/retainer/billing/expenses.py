@@ -17,6 +17,7 @@ from retainer.billing.allocation_types import (
     ExpenseBillingStatusFilter,
     Settled,
 )
+from retainer.errors import FALSE, SEND, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, SummedPage
 from retainer.kernel.query import REPEATED, Filter, OneOf
@@ -105,11 +106,11 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     client = relations.load_row(tx, relations.ClientState, clients, expense.client_id)
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
-            name = f"⟨Project {expense.project_id}⟩"
+            name = part(f"Project {expense.project_id}")
             relations.validate_open(tx, "project_id", name, project.status, template=bool(project.is_template))
         if client:
             field = relations.first_sent(expense, sent, "client_id", "project_id")
-            relations.validate_open(tx, field, f"⟨Client {expense.client_id}⟩", client.status)
+            relations.validate_open(tx, field, part(f"Client {expense.client_id}"), client.status)
     expense.user_id = relations.build_owner(tx, expense.user_id)
     relations.validate_owner(tx, expense.user_id, before.user_id if before else None, "expense")
     expense.date = expense.date or tx.today
@@ -119,7 +120,7 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     elif expense.billable and expense.client_id is None:
         is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
         if is_known:
-            tx.error("billable", "Must be ⟨false⟩ without a client. ⟨Send⟩ ⟨false⟩, or name a client.")
+            tx.error("billable", f"Must be {FALSE} without a client. {SEND} {FALSE}, or name a client.")
     relations.validate_settled(tx, is_settled=expense.is_settled, billable=expense.billable)
     compute_amounts(tx, expense)
     return expense

@@ -45,14 +45,13 @@ def check_draft(table: Table, document: Document) -> None:
     """Raise `locked` for a document that is not a draft."""
     if document.status != "draft":
         noun = singular(table)
-        advice, calls = "Set its status back to draft first.", dict[str, str]()
+        advice = "Set its status back to draft first."
         if isinstance(document, Invoice):
-            advice = "Correct what is wrong with a credit note."
-            calls = {advice: rules.CREDIT_CALL}
+            advice = f"Correct what is wrong with a credit note{rules.CREDIT_CALL}."
         elif document.converted_project_id or document.invoice_id:
             advice = "It has become a project or an invoice."
         message = f"The lines of this {noun} are fixed: it is {document.status}. {advice}"
-        raise Refusal("locked", message, errors={noun: [message]}, calls=calls)
+        raise Refusal("locked", message, errors={noun: [message]})
 
 
 def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> Parties:

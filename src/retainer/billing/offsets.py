@@ -10,7 +10,7 @@ from decimal import Decimal
 from retainer.billing.balance import is_overdrawn
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.payment_types import Payment, RecordPayment, moved
-from retainer.errors import BodyErrors
+from retainer.errors import SEND, BodyErrors, part
 from retainer.store.constraints import MISSING
 from retainer.values.collation import printed_form
 
@@ -21,10 +21,12 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, other
     """Return what the other invoice can pay; None without an offset, or with its errors noted."""
     if payment.offset_invoice_id is None:
         if payment.method == "offset":
-            errors.error(FIELD, "Is required with the method offset: the invoice whose ⟨refund_due⟩ pays this one.")
+            errors.error(
+                FIELD, f"Is required with the method offset: the invoice whose {part('refund_due')} pays this one."
+            )
         return None
     if payment.method != "offset":
-        errors.error("record_payment.method", "Must be offset with ⟨offset_invoice_id⟩.")
+        errors.error("record_payment.method", f"Must be offset with {part('offset_invoice_id')}.")
     if other is None:
         errors.error(FIELD, MISSING.format("invoice"))
     elif other.id == invoice.id:
@@ -34,7 +36,7 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, other
     elif other.currency != invoice.currency:
         errors.error(FIELD, f"Is in {other.currency}; this one is in {invoice.currency}.")
     elif not other.refund_due:
-        errors.error(FIELD, f"Has no ⟨refund_due⟩: nothing of {other.number or 'a draft'} is to be refunded.")
+        errors.error(FIELD, f"Has no {part('refund_due')}: nothing of {other.number or 'a draft'} is to be refunded.")
     else:
         return other.refund_due
     return None
@@ -52,7 +54,7 @@ def build_counterpart(errors: BodyErrors, payment: RecordPayment | None, other: 
     changed = {"invoice_id": other.id, "offset_invoice_id": payment.invoice_id, "amount": -payment.amount}
     refund = Payment(**fields | changed)
     if is_overdrawn(moved((*other.payments, refund))):
-        errors.error("record_payment.paid_date", f"Less had been paid on {other.number} by then. ⟨Send⟩ a later day.")
+        errors.error("record_payment.paid_date", f"Less had been paid on {other.number} by then. {SEND} a later day.")
     return refund
 
 

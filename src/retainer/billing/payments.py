@@ -16,7 +16,7 @@ from retainer.billing import balance, discounts, offsets, rules
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.types import CONTENTS, Invoice
 from retainer.billing.payment_types import Payment, PaymentKind, PaymentMethod, RecordPayment, kind_of, moved
-from retainer.errors import BodyErrors, Refusal
+from retainer.errors import SEND, BodyErrors, Refusal, part
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.kernel.query import Filter, OneOf
@@ -49,7 +49,7 @@ class PaymentFilter(Filter):
     amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
 
 
-SURPLUS = "To record more, send ⟨allow_surplus⟩: true: what is above the balance becomes ⟨refund_due⟩."
+SURPLUS = "To record more, send allow_surplus: true: what is above the balance becomes refund_due."
 PAYABLE = (*OPEN_INVOICES, "written_off")
 """The statuses of an invoice that accepts payments."""
 
@@ -70,8 +70,8 @@ def build_payment(
     earlier = fill_in(errors, "record_payment", payment, invoice, draft.today, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in errors.errors:
-            text = f"The payment {earlier.reference} was already recorded. Leave ⟨record_payment⟩ out to pay the rest."
-            errors.error("status", text)
+            advice = f"Leave {part('record_payment')} out to pay the rest."
+            errors.error("status", f"The payment {earlier.reference} was already recorded. {advice}")
         return None
     room = offsets.room_for(errors, payment, invoice, offset)
     is_known = errors.readable("status", *CONTENTS)  # the balance follows from them
@@ -86,15 +86,15 @@ def build_payment(
     if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
         if discount:
             if not least <= payment.amount <= due:
-                most_of_it = f"the discount is at most ⟨{discount}⟩ {invoice.currency}"
-                text = f"Must be from ⟨{least}⟩ {invoice.currency} to ⟨{due}⟩ {invoice.currency}: {most_of_it}."
+                most_of_it = f"the discount is at most {part(discount)} {invoice.currency}"
+                text = f"Must be from {part(least)} {invoice.currency} to {part(due)} {invoice.currency}: {most_of_it}."
                 errors.error(amount_path, text)
         elif payment.amount <= 0 or (payment.amount > most and (room is not None or not payment.allow_surplus)):
             what = f"what is to be refunded on {offset.number}" if offset and most < due else "the balance due"
-            advice = f" {SURPLUS}" if room is None and payment.amount > due > 0 else ""
+            advice = f" {part(SURPLUS)}" if room is None and payment.amount > due > 0 else ""
             errors.error(amount_path, f"{bounds(most, invoice.currency)}, {what}.{advice}")
         elif pays_all and payment.amount < due:
-            errors.error("status", f"Is not paid with ⟨{payment.amount}⟩: ⟨{due}⟩ is due. Leave status out.")
+            errors.error("status", f"Is not paid with {part(payment.amount)}: {part(due)} is due. Leave status out.")
     return payment
 
 
@@ -107,17 +107,18 @@ def build_refund(errors: BodyErrors, refund: Payment, invoice: Invoice, today: s
     if fill_in(errors, "record_refund", refund, invoice, today, sign=-1):
         return None
     if refund.method == "offset":
-        errors.error("record_refund.method", "Record an offset on the invoice that it pays, with ⟨record_payment⟩.")
+        errors.error(
+            "record_refund.method", f"Record an offset on the invoice that it pays, with {part('record_payment')}."
+        )
     if not due:
-        advice = "Credit what was paid first, with a credit note."
-        message = f"Nothing is to be refunded. {advice}"
-        errors.error("record_refund", message, calls={advice: rules.CREDIT_CALL})
+        advice = f"Credit what was paid first, with a credit note{rules.CREDIT_CALL}."
+        errors.error("record_refund", f"Nothing is to be refunded. {advice}")
     elif rules.units_of(errors, "record_refund.amount", refund.amount, invoice.currency) is not None:
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
             errors.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
         elif balance.is_overdrawn(moved((*invoice.payments, refunded))):
-            errors.error("record_refund.paid_date", "Less had been paid by then. ⟨Send⟩ a later day.")
+            errors.error("record_refund.paid_date", f"Less had been paid by then. {SEND} a later day.")
         return refunded
     return refund
 
@@ -134,8 +135,9 @@ def fill_in(
             amount, same_day = earlier.amount * sign, payment.paid_date in {None, earlier.paid_date}
             same_offset = payment.offset_invoice_id in {None, earlier.offset_invoice_id}
             if amount < 0 or payment.amount not in {None, amount} or not same_day or not same_offset:
-                text = f"{earlier.kind} {earlier.id}: ⟨{earlier.amount}⟩ {earlier.currency} on ⟨{earlier.paid_date}⟩"
-                message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
+                facts = f"{part(earlier.amount)} {earlier.currency} on {part(earlier.paid_date)}"
+                advice = f"Give another {field.removeprefix('record_')} another reference."
+                message = f"Is that of {earlier.kind} {earlier.id}: {facts}. {advice}"
                 errors.error(f"{field}.reference", message)
             return earlier
     payment.invoice_id, payment.client_id, payment.currency = invoice.id, invoice.client_id, invoice.currency
@@ -143,12 +145,12 @@ def fill_in(
     payment.amount = due if payment.amount is None else payment.amount
     payment.paid_date = payment.paid_date or today
     if payment.paid_date > today:
-        errors.error(f"{field}.paid_date", f"Must not be in the future; today is ⟨{today}⟩.")
+        errors.error(f"{field}.paid_date", f"Must not be in the future; today is {part(today)}.")
     return None
 
 
 def bounds(due: Decimal, currency: str) -> str:
-    return f"Must be from ⟨{amount_of(1, currency)}⟩ to ⟨{due}⟩ {currency}"
+    return f"Must be from {part(amount_of(1, currency))} to {part(due)} {currency}"
 
 
 def remove(tx: Tx, payment_id: int) -> dict[str, object]:

@@ -12,7 +12,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import QuoteLine
 from retainer.billing.reading import Document, DocumentProject, Parties, Projects
 from retainer.documents.facts import TaxShare
-from retainer.errors import BodyErrors
+from retainer.errors import BodyErrors, for_callers, part
 from retainer.shared import relations
 from retainer.store.constraints import MISSING
 from retainer.values import money
@@ -21,8 +21,8 @@ from retainer.values.exact import amount_of, minor_units
 T = TypeVar("T")
 Line = TypeVar("Line", QuoteLine, InvoiceLine)
 TEXTS = ("tax_exemption_reason", "notes", "terms")
-CREDIT_CALL = "POST /invoices/{invoice_id}/credit-notes"
-CREDIT = {"Correct an issued invoice with a credit note.": CREDIT_CALL}
+CREDIT_CALL = for_callers(": POST /invoices/{invoice_id}/credit-notes")
+CREDIT = f"Correct an issued invoice with a credit note{CREDIT_CALL}."
 """The advice of refusals to change an issued invoice."""
 
 
@@ -51,7 +51,7 @@ def settle_client(
             if getattr(document, name) is None and name not in errors.sent:  # null asks for none
                 setattr(document, name, getattr(parties.client, name))
     if is_new(document, before, "client_id"):
-        relations.validate_open(errors, "client_id", f"⟨Client {document.client_id}⟩", parties.client.status)
+        relations.validate_open(errors, "client_id", part(f"Client {document.client_id}"), parties.client.status)
 
 
 def is_new(document: Document, before: Document | None, field: str) -> bool:
@@ -70,7 +70,7 @@ def validate_line_project(errors: BodyErrors, project_id: int | None, document: 
     """Note an error for a project that does not exist, is a template, or belongs to another client."""
     project: DocumentProject | None = projects.get(project_id or 0)
     if project is not None and project.is_template:
-        relations.validate_open(errors, "project_id", f"⟨Project {project.id}⟩", None, template=True)
+        relations.validate_open(errors, "project_id", part(f"Project {project.id}"), None, template=True)
     owner = None if project is None else project.client_id or 0
     validate_same_client(errors, "project_id", "project", owner, document)
 
@@ -118,7 +118,7 @@ def complete_line(
         amount = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
     line.amount = amount_of(amount, line.currency)
     if abs(line.amount) > money.MAX_AMOUNT:
-        message = f"The amount of the line would be ⟨{line.amount}⟩. The maximum is ⟨{money.MAX_AMOUNT}⟩."
+        message = f"The amount of the line would be {part(line.amount)}. The maximum is {part(money.MAX_AMOUNT)}."
         errors.error("unit_price", message)
         line.amount = amount_of(0, line.currency)
 

@@ -25,6 +25,7 @@ from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.fixed_fees import FIXED_FEES
 from retainer.billing.kinds.milestones import MILESTONES
 from retainer.billing.reading import Parties, load_projects
+from retainer.errors import part
 from retainer.rollups import changes
 from retainer.rollups.sources import FEE_LINES
 from retainer.schema.billing import invoice_lines
@@ -73,7 +74,7 @@ def find_work(tx: Tx, request: UnbilledWork, invoice: Invoice, terms: LineTerms)
     count, named = sum(found.size for _, _, found in matches), count_work(invoice.lines)
     if reason := excess(tx, count + named):
         besides = f", besides {named} that lines name" if named else ""
-        advice = "limit the days with from and to, or the projects with ⟨project_ids⟩"
+        advice = f"limit the days with from and to, or the projects with {part('project_ids')}"
         tx.error("unbilled_work", f"Matches {count} pieces of work{besides}; {reason}. Bill them in parts: {advice}.")
         return matches, []
     return matches, [line for _, _, found in matches if found.size for line in found.lines]

@@ -1,7 +1,6 @@
 """The command line."""
 
 import errno
-import re
 import sys
 from typing import Annotated
 
@@ -23,7 +22,7 @@ from retainer.cli.logs import audit_cli, request_cli
 from retainer.cli.operate import operating_cli
 from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
-from retainer.errors import Refusal
+from retainer.errors import NoSuchRecord, Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Engine, driver_errors
 from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, refused
@@ -66,7 +65,8 @@ for group in (
 
 EXPECTED: tuple[type[Exception], ...] = (Refusal, SettingsError, BackupError, Unavailable, OSError, DBAPIError)
 MEGABYTE = 1_000_000
-MISSING = re.compile(r"There is no (account|user|key|session|webhook) [0-9]+")
+LISTED = ("account", "user", "key", "session", "webhook")
+"""The nouns of records that a command lists."""
 
 
 def main() -> None:
@@ -84,8 +84,8 @@ def sentences(error: Exception) -> list[str]:
     if isinstance(error, Refusal) and "errors" in error.members:
         errors = error.members["errors"].items()
         return [f"{option_name(name.split('.')[0])}: {text}" for name, texts in errors for text in texts]
-    if isinstance(error, Refusal) and (missing := MISSING.match(error.message)):
-        listing = f"{missing[1]} list{' ACCOUNT' * (missing[1] != 'account')}"
+    if isinstance(error, NoSuchRecord) and error.noun in LISTED and error.typed_id is not None:
+        listing = f"{error.noun} list{' ACCOUNT' * (error.noun != 'account')}"
         return [f"{error} The database is {connected().location}. See: retainer {listing}"]
     if isinstance(error, (DBAPIError, *driver_errors())):
         engine = connected()

@@ -6,7 +6,8 @@ from collections.abc import Collection
 from sqlalchemy import Table
 
 from retainer.console.words import number, short_day
-from retainer.errors import MARKS, marked
+from retainer.errors import FOR_CALLERS, MARKS, NAME, marked, part
+from retainer.web.direction import isolated
 
 LABELS = {
     "address_line1": "Address line 1",
@@ -163,6 +164,7 @@ MISSING = {
 AN = re.compile(r"[aeio]|hour|u(?!n[it]|r[li]|s[aei])", re.IGNORECASE)
 """How nouns begin that have `an` before them."""
 TERMS = {
+    "Is required": "Is required",
     "Leave it out": "Leave it blank",
     "Null": "Blank",
     "Send": "Enter",
@@ -201,25 +203,30 @@ def missing(name: str, label: str, verb: str) -> str:
     return MISSING.get(name) or f"{verb} {'an' if AN.match(noun) else 'a'} {noun}"
 
 
-def in_words(sentence: str, names: Collection[str], blank: str = "Is required") -> str:
+def in_words(sentence: str, names: Collection[str], terms: dict[str, str] | None = None) -> str:
     """Return a sentence of the API in the words of people, such as labels for the names of fields.
 
-    `names` are those of fields, and `blank` is what is said of a required one without a value.
+    `names` are those of fields, and `terms` are more of the API's terms, each with what people read instead.
     """
-    terms = TERMS | {"Is required": blank}
+    terms = TERMS | (terms or {})
 
-    def word(part: re.Match[str]) -> str:
-        text, name = part[1], part[1].strip("`")
-        if text in terms or text.startswith(" "):  # a text after a space is for callers alone
-            return terms.get(text, "")
+    def word(found: re.Match[str]) -> str:
+        kind, text = found.groups()
+        name = text.strip("`")
+        if kind == FOR_CALLERS:
+            return ""
+        if kind == NAME:
+            return isolated(text)
+        if text in terms:
+            return terms[text]
         if name in names:
             return f"“{field_label(name)}”"
         if DAY.fullmatch(text):
             return short_day(text)
         if AMOUNT.fullmatch(text):
             return number(text)
-        if found := RECORD.fullmatch(text):
-            return f"This {found[1].lower()}" if found[1] else f"another {found[2]}"
+        if record := RECORD.fullmatch(text):
+            return f"This {record[1].lower()}" if record[1] else f"another {record[2]}"
         return word_of(name).lower() if "`" in text else ", ".join(map(word_of, text.split(", ")))
 
     return MARKS.sub(word, marked(sentence))
@@ -228,4 +235,4 @@ def in_words(sentence: str, names: Collection[str], blank: str = "Is required") 
 def describe(description: str, names: Collection[str]) -> str:
     """Return the description of a field with the labels of those that it names."""
     text = DEFAULT.sub("If blank:", description).replace("Null", "Blank").replace("null", "blank")
-    return in_words(re.sub("`[a-z_0-9]+`", r"⟨\g<0>⟩", text), names)
+    return in_words(re.sub("`[a-z_0-9]+`", lambda found: part(found[0]), text), names)

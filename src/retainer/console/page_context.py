@@ -12,6 +12,7 @@ from markupsafe import Markup
 from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.labels import field_label, in_words
+from retainer.errors import Refusal
 from retainer.identity.actors import THE_OPERATOR, Person
 from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS, Plan, includes_api
@@ -168,6 +169,10 @@ class PageContext(msgspec.Struct):
     @property
     def operator(self) -> str:
         return self.request.settings.contact or THE_OPERATOR
+
+    def worded(self, refusal: Refusal) -> str:
+        """Return the message of a refusal in the words of pages."""
+        return in_words(refusal.message, (), {THE_OPERATOR: self.operator})
 
     @property
     def sends_links(self) -> bool:

@@ -11,12 +11,11 @@ from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, R
 from retainer.console.pages import sign_in_pages, timer_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import OF_THE_SERVER, NoSuchRecord, Refusal, method_not_allowed
-from retainer.identity.actors import THE_OPERATOR
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline, uploads
 from retainer.kernel.batch import ATOMIC_SECONDS
-from retainer.kernel.downloads import NO_ROOM
+from retainer.kernel.downloads import NoRoom
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import admit_person, hit_address
 from retainer.kernel.pipeline import Report
@@ -88,9 +87,9 @@ class Console:
             return context.respond(self._turn_back(context) or self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.report)
-            is_general = refusal.code == "unavailable" and refusal.message != NO_ROOM
+            is_general = refusal.code == "unavailable" and not isinstance(refusal, NoRoom)
             sentence = WAIT if is_general else _explain(context, refusal)
-            problem = _problem(context, refusal.status, sentence.replace(THE_OPERATOR, context.operator), refusal.code)
+            problem = _problem(context, refusal.status, sentence, refusal.code)
             return context.respond(_with_headers(problem, refusal))
         finally:
             words.LANGUAGE.reset(former)
@@ -105,7 +104,7 @@ class Console:
             request.check()
         except Refusal as refusal:
             hit_address(self.throttle.limiter, request.address, charge=refusal.status not in OF_THE_SERVER).admit()
-            if refusal.message != uploads.UNKNOWN_SENDER:
+            if not isinstance(refusal, uploads.UnknownSender):
                 raise
             return _ended(context, request.path.removeprefix(ROOT))
         return None
@@ -223,7 +222,7 @@ class Console:
                 return answer
             if route.show is None or refusal.status not in FORM_STATUSES or refusal.code == SUSPENDED:
                 raise
-            context.form.refuse(refusal)
+            context.form.refuse(refusal, context.worded(refusal))
             return _with_headers(self._show(route.show, route, context), refusal)
 
     def _write(self, act: Act[T], context: PageContext, *, is_patient: bool = True) -> T | Reply:
@@ -325,7 +324,7 @@ def _forbidden(context: PageContext) -> Reply:
 
 def _explain(context: PageContext, refusal: Refusal) -> str:
     if not isinstance(refusal, NoSuchRecord):
-        return refusal.message
+        return context.worded(refusal)
     sees_all = context.signed_in is not None and context.may("records")
     return f"This {refusal.noun} does not exist{'. It may have been deleted.' if sees_all else ', or it is not yours.'}"
 

@@ -11,6 +11,7 @@ from msgspec import Meta
 from sqlalchemy import bindparam, select
 
 from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
+from retainer.errors import part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -104,7 +105,7 @@ def build_contact(tx: Tx, contact: ExternalContact, before: ExternalContact | No
     """Return a contact with its name, and whether it is primary: the first of a client is. Notes every error."""
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
-        tx.error("first_name", "Give at least one of ⟨first_name⟩, ⟨last_name⟩ and email.")
+        tx.error("first_name", f"Give at least one of {part('first_name')}, {part('last_name')} and email.")
     is_moved = before is None or contact.client_id != before.client_id
     if before is not None and not is_moved and contact.is_primary is not None:
         contact.is_primary = contact.is_primary or before.is_primary

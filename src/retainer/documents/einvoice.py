@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 from retainer.documents import tax_categories
 from retainer.documents.facts import Customer, Document, Issuer, Line, early_payment, gross_amount
 from retainer.documents.wording import discount_sentence, words_of
+from retainer.errors import part, titled
 from retainer.values.exact import DIGITS, decimal_text
 
 PROFILE = "urn:cen.eu:en16931:2017"
@@ -91,7 +92,11 @@ def missing_facts(document: Document) -> list[MissingFact]:
     if not issuer.country:
         missing.append(MissingFact(None, "The agency has no country: add it in the console under Settings."))
     if not customer.country:
-        missing.append(MissingFact("client_id", f"The client has no country: set the ⟨`country`⟩ of {customer.name}."))
+        missing.append(
+            MissingFact(
+                "client_id", f"The client has no country: set the {part('`country`')} of {titled(customer.name)}."
+            )
+        )
     if not has_number and found != ["O"]:
         missing.append(
             MissingFact(None, "The agency's VAT number is missing: correct it in the console under Settings.")

@@ -20,7 +20,7 @@ from retainer.documents.tax_categories import (
     vat_number,
 )
 from retainer.documents.wording import NO_VAT, country_name
-from retainer.errors import Sentence
+from retainer.errors import Sentence, marked, part, titled
 from retainer.values.exact import decimal_text
 from retainer.values.vat_numbers import vat_territory
 
@@ -82,13 +82,17 @@ def warnings_of(document: Document, today: str, preceding: PrecedingInvoice | No
 def _about_client(document: Document) -> Iterator[DocumentWarning]:
     customer = document.customer
     if not customer.country:
-        message = f"{customer.name} has no country, which decides about tax. Set the client's ⟨`country`⟩."
+        message = (
+            f"{titled(customer.name)} has no country, which decides about tax. Set the client's {part('`country`')}."
+        )
         if document.kind != "quote":
             message = f"{message} Without it, there will be no e-invoice."
         yield DocumentWarning("client_without_country", "client_id", message)
     number = vat_number(customer)
     if number and not number.is_consistent:
-        message = f"The check digits of {customer.name}'s VAT number {number.text} are wrong. Correct the client."
+        message = (
+            f"The check digits of {titled(customer.name)}'s VAT number {number.text} are wrong. Correct the client."
+        )
         yield DocumentWarning("wrong_check_digits", "client_id", message)
 
 
@@ -104,8 +108,8 @@ def _about_untaxed_lines(document: Document) -> Iterator[DocumentWarning]:
         yield DocumentWarning(
             "zero_rate_without_vat_number",
             field,
-            f"{customer.name} in {country} is billed without tax, and {known}. Add ⟨`vat_number`⟩ to the "
-            "client if it is a business that owes the tax, or charge tax.",
+            f"{titled(customer.name)} in {country} is billed without tax, and {known}. Add {part('`vat_number`')} to "
+            "the client if it is a business that owes the tax, or charge tax.",
         )
     has_reason = issuer.is_small_business or document.tax_exemption_reason
     if here == there and here not in {None, *NO_VAT} and not has_reason:
@@ -120,7 +124,7 @@ def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
         return
     rate = decimal_text(max(line.tax_rate for line in document.lines))
     if issuer.is_small_business:
-        message = f"⟨{rate}⟩% tax is charged, and the settings say that the agency is a small business without tax."
+        message = f"{part(rate)}% tax is charged, and the settings say that the agency is a small business without tax."
         yield DocumentWarning("tax_of_small_business", field, f"{message} Set the rate to 0, or change the settings.")
     elif is_business_elsewhere_in_eu(document) or (is_outside_eu(document) and tax_number(customer)):
         country = country_name(customer.country or "", "en")
@@ -128,8 +132,8 @@ def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
         yield DocumentWarning(
             "tax_for_business_abroad",
             field,
-            f"⟨{rate}⟩% tax is charged to {customer.name} in {country}, a business that {owed}. Set the rate "
-            "to 0, unless the service is taxed where the agency is.",
+            f"{part(rate)}% tax is charged to {titled(customer.name)} in {country}, a business that {owed}. Set the "
+            "rate to 0, unless the service is taxed where the agency is.",
         )
 
 
@@ -137,32 +141,34 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
     distance = date.fromisoformat(document.issue_date) - date.fromisoformat(today)
     if abs(distance.days) > DISTANT_DAYS:
         when = f"{abs(distance.days)} days {'from now' if distance.days > 0 else 'ago'}"
-        message = f"The date of the document is ⟨{document.issue_date}⟩, {when}. Check the year and the month."
+        message = f"The date of the document is {part(document.issue_date)}, {when}. Check the year and the month."
         yield DocumentWarning("distant_issue_date", "issue_date", message)
     if document.kind == "quote":
         return
     for missing in missing_facts(msgspec.structs.replace(document, is_draft=False)):
-        yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
+        yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {marked(missing.message)}")
 
 
 def _about_days(document: Document, today: str, preceding: PrecedingInvoice | None) -> Iterator[DocumentWarning]:
     if preceding is not None and document.issue_date < preceding.issue_date:
         message = (
-            f"The date of the document is ⟨{document.issue_date}⟩, but invoice {preceding.number}, which was issued"
+            f"The date of the document is {part(document.issue_date)}, but invoice {preceding.number}, which was issued"
         )
         advice = "Dates should follow the order of numbers: choose that day or a later one."
-        message = f"{message} before it, bears ⟨{preceding.issue_date}⟩. {advice}"
+        message = f"{message} before it, bears {part(preceding.issue_date)}. {advice}"
         yield DocumentWarning("date_before_preceding_invoice", "issue_date", message)
     if document.service_from is not None and document.issue_date < document.service_from:
-        message = f"The date of the document is ⟨{document.issue_date}⟩, before its work, which begins on"
-        message = f"{message} ⟨{document.service_from}⟩. Choose a later date, unless the client pays in advance."
+        message = f"The date of the document is {part(document.issue_date)}, before its work, which begins on"
+        message = f"{message} {part(document.service_from)}. Choose a later date, unless the client pays in advance."
         yield DocumentWarning("date_before_service", "issue_date", message)
     discount = early_payment(document)
     if discount is not None and discount.last_day < today:
-        message = f"The discount for early payment ends on ⟨{discount.last_day}⟩, before today. Choose a later date."
+        message = (
+            f"The discount for early payment ends on {part(discount.last_day)}, before today. Choose a later date."
+        )
         yield DocumentWarning("early_payment_over", "issue_date", message)
     if document.due_date is not None and document.due_date < today:
-        message = f"The invoice is due on ⟨{document.due_date}⟩, before today. Choose a later day."
+        message = f"The invoice is due on {part(document.due_date)}, before today. Choose a later day."
         yield DocumentWarning("due_date_past", "due_date", message)
 
 

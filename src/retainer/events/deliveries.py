@@ -13,7 +13,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 from sqlalchemy import bindparam, func, or_, select, text
 
-from retainer.errors import Refusal
+from retainer.errors import SEND, Refusal, part
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.events.events import POSITIONS, check_scopes
 from retainer.events.webhooks import Webhook, types_of
@@ -132,7 +132,7 @@ def redeliver(tx: Tx, webhook: Webhook, wanted: Redelivery) -> int:
     Raises every error, and `locked` if too much is pending.
     """
     if tx.readable("event_id", "since") and (wanted.event_id is None) == (wanted.since is None):
-        tx.error("event_id", "⟨Send⟩ either ⟨event_id⟩ or since.")
+        tx.error("event_id", f"{SEND} either {part('event_id')} or since.")
     if wanted.event_id is not None and wanted.since is None:
         _redeliver_event(tx, webhook, wanted.event_id)
     tx.raise_errors()

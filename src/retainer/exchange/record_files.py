@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pycountry
 
+from retainer.errors import part
 from retainer.exchange import tables
 from retainer.exchange.columns import (
     CellForm,
@@ -101,7 +102,9 @@ def _read_row(table: str, cells: Cells, form: CellForm, lines: dict[tuple[str, .
     key = (row.external_id,) if row.external_id else _identity(row)
     first = lines.setdefault(key, row.line)
     if first != row.line:
-        row.reason = f"Names the same record as line {first}. Correct one of them, or give each an ⟨external_id⟩."
+        row.reason = (
+            f"Names the same record as line {first}. Correct one of them, or give each an {part('external_id')}."
+        )
     return row
 
 

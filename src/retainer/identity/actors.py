@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, SelectBase, Table, and_, bindparam, case, select
 
-from retainer.errors import Refusal
+from retainer.errors import NoSuchRecord, Refusal, part
 from retainer.schema.identity import accounts, second_factors, sessions, users
 from retainer.store.constraints import singular
 from retainer.store.engines.base import Row
@@ -88,7 +88,7 @@ class Person(Actor, frozen=True, gc=False):
         sentences = [since if since.endswith((".", "!", "?")) else f"{since}."]
         if self.deletes_at is not None:
             sentences.append(f"It will be deleted with all its data on {local_day(self.deletes_at, self.timezone)}.")
-        return " ".join((*sentences, f"Only {THE_OPERATOR} can change that."))
+        return " ".join((*sentences, f"Only {part(THE_OPERATOR)} can change that."))
 
     def require_running(self) -> None:
         """Raise `account_suspended`, with the reason, if the account of the user is suspended."""
@@ -136,7 +136,7 @@ def operator_of(store: Store, row_id: int, table: Table = accounts) -> Person:
     """Return the operator of an account, or of the account that a row of a table belongs to. Raises `not_found`."""
     row = store.unscoped_one(select_operator(table), id=row_id)
     if row is None:
-        raise Refusal("not_found", f"There is no {singular(table).removeprefix('api ')} {row_id}.")
+        raise NoSuchRecord(singular(table).removeprefix("api "), row_id)
     return operator(row)
 
 

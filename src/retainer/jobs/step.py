@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import and_, bindparam, select
 
-from retainer.errors import FieldErrors, Refusal, marked
+from retainer.errors import FieldErrors, Refusal, marked, part
 from retainer.identity.actors import Person, absent_user, operator_of
 from retainer.jobs.jobs import THIS, leave_out
 from retainer.jobs.kinds import Job, JobKind, JobKinds, JobRow
@@ -177,7 +177,9 @@ def _refuse(store: Store, actor: Person, work: DueJob, row: JobRow, refusal: Ref
 def sentence_of(refusal: Refusal) -> str:
     """Return a refusal as marked text: its errors, each with its field, or its message; see Sentence."""
     errors: FieldErrors = refusal.members.get("errors", {})
-    found = [f"⟨{name}⟩: {marked(text)}" if name else marked(text) for name, texts in errors.items() for text in texts]
+    found = [
+        f"{part(name)}: {marked(text)}" if name else marked(text) for name, texts in errors.items() for text in texts
+    ]
     return " ".join(found) or marked(refusal.message)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Meta
 
-from retainer.errors import BodyErrors, Refusal
+from retainer.errors import BodyErrors, Refusal, marked
 from retainer.kernel.body import RequestBody
 from retainer.kernel.http import Request, Response, new_request_id
 from retainer.kernel.idempotency import read_key
@@ -159,7 +159,7 @@ def path_of(operation: BatchOperation) -> str:
 def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> Refusal:
     message = f"Operation {position} ({operation.method} {operation.path}) was refused, so nothing was written. "
     members = {**refusal.members, "operation": position}
-    return Refusal(refusal.code, message + refusal.message, headers=refusal.headers, calls=refusal.calls, **members)
+    return Refusal(refusal.code, message + marked(refusal.message), headers=refusal.headers, **members)
 
 
 def request_of(

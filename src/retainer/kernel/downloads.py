@@ -20,9 +20,16 @@ MAX_IN_MEMORY = 256 * 1024
 """Bytes of a file that is sent from memory."""
 KEPT_SECONDS = 30
 """How long a copy is kept at least: longer than the HTTP server takes to open it."""
-NO_ROOM = "The server has no room for this file, and nothing was changed. Tell its operator, or try again later."
 OPEN_FILES = Path("/proc/self/fd")
 """Where Linux lets a process open again what it has open. Elsewhere, files are sent from memory."""
+
+
+class NoRoom(Refusal):
+    """A refusal of a file that this server cannot hold."""
+
+    def __init__(self) -> None:
+        what = "The server has no room for this file, and nothing was changed."
+        super().__init__("unavailable", f"{what} Tell its operator, or try again later.", headers={"Retry-After": "60"})
 
 
 @contextmanager
@@ -31,7 +38,7 @@ def needing_room() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Refusal("unavailable", NO_ROOM, headers={"Retry-After": "60"}) from error
+        raise NoRoom from error
 
 
 class Download:

@@ -251,8 +251,8 @@ def refuse_parameters_of_files(call: Call) -> None:
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:
-    members: dict[str, object] = {"message": "", "code": refusal.code, "request_id": request.id}
-    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.for_callers()}
+    members: dict[str, object] = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
+    members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 

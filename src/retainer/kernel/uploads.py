@@ -38,7 +38,6 @@ ENCODED = "The form has a part with Content-Transfer-Encoding. Send its bytes as
 PLAIN = frozenset({"", "7bit", "8bit", "binary"})
 OPTION = re.compile(r"""; *([^=;" ]+) *= *("(?:\\.|[^"\\])*"|[^;"]*)""")
 EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.*)", re.IGNORECASE)
-UNKNOWN_SENDER = "A file of more than 1 MiB needs a valid key or session. Check the key, or sign in again."
 PATHS = ("/files", "/console/records/", "/console/import")
 """The paths that take files: that of the API as the pipeline knows it, and the beginnings of those of the console."""
 
@@ -48,6 +47,14 @@ class SentFile(NamedTuple):
 
     name: str
     stream: BinaryIO
+
+
+class UnknownSender(Refusal):
+    """A refusal of a large form whose sender has no valid key or session."""
+
+    def __init__(self) -> None:
+        reason = "A file of more than 1 MiB needs a valid key or session."
+        super().__init__("body_too_large", f"{reason} Check the key, or sign in again.")
 
 
 def is_upload(request: Request) -> bool:

@@ -21,6 +21,7 @@ from retainer.billing.quotes.quotes import load_quote, save_quote
 from retainer.billing.quotes.types import Quote
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
+from retainer.errors import part
 from retainer.files.files import HOLDERS, File
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
@@ -45,7 +46,9 @@ MAX_FILES = 20
 MAX_ATTACHED_BYTES = 18 * 1024 * 1024
 """Bytes of all files of a message: as Base64, they are 25 MB, which most mail servers take."""
 TOO_LARGE = "These files are larger than 18 MB together, so few mail servers would take the message. Send fewer."
-NO_ADDRESS = "This client has no email address. Add one to the client or to its primary contact, or send ⟨`to`⟩."
+NO_ADDRESS = (
+    f"This client has no email address. Add one to the client or to its primary contact, or send {part('`to`')}."
+)
 UNKNOWN_ADDRESS = "The client has no email address. Add one to the client or to its primary contact."
 VOID = "This invoice is void, and nobody should book its e-invoice. Leave xml out."
 PDF: tuple[Form] = ("pdf",)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from sqlalchemy import Select, bindparam, func
 
+from retainer.errors import part
 from retainer.kernel.query import Query
 from retainer.rollups.summaries import Figures, Sums, keyed
 from retainer.schema.identity import accounts
@@ -156,7 +157,7 @@ def begin(
         since = default_start(date.fromisoformat(last)).isoformat()
     if since is not None and since > last:
         hint = "" if query.to else " That is today, unless you send another."
-        tx.error("from", f"Must not be after the last day of the period, ⟨{last}⟩.{hint}")
+        tx.error("from", f"Must not be after the last day of the period, {part(last)}.{hint}")
     elif since is not None and days_from(since, last) > MAX_DAYS:
         days = days_from(since, last)
         tx.error("from", f"The period has {days} days. At most {MAX_DAYS} are possible: choose a later day.")

@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, null, select
 
-from retainer.errors import BodyErrors, Refusal
+from retainer.errors import FALSE, LEAVE_OUT, SEND, BodyErrors, Refusal, part
 from retainer.kernel.roles import may
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
@@ -79,7 +78,7 @@ def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: 
     elif stated != implied:
         noun = broad.removesuffix("_id")
         actual, other = (f"{noun} {parent}" if parent is not None else f"no {noun}" for parent in (implied, stated))
-        tx.error(narrow, f"Belongs to {actual}, not to {other}. ⟨Send⟩ matching values, or only ⟨{narrow}⟩.")
+        tx.error(narrow, f"Belongs to {actual}, not to {other}. {SEND} matching values, or only {part(narrow)}.")
 
 
 def validate_open(errors: BodyErrors, field: str, name: str, status: str | None, *, template: bool = False) -> None:
@@ -96,7 +95,7 @@ def validate_client_open(
     """Note an error if the client of a record is archived, unless it stays. Reads the status unless it is given."""
     client_id = record.client_id
     if client_id not in {None, getattr(before, "client_id", None)}:
-        validate_open(tx, field, f"⟨Client {client_id}⟩", status or tx.field(clients.c.status, client_id))
+        validate_open(tx, field, part(f"Client {client_id}"), status or tx.field(clients.c.status, client_id))
 
 
 def validate_unreferred(
@@ -116,21 +115,13 @@ def _count_references(table: Table, column: str) -> Select[int]:
 
 
 def validate_transition(
-    errors: BodyErrors,
-    before: str | None,
-    after: str,
-    transitions: Mapping[str, Collection[str]],
-    advice: Mapping[str, str] = MappingProxyType({}),
+    errors: BodyErrors, before: str | None, after: str, transitions: Mapping[str, Collection[str]], advice: str = ""
 ) -> None:
-    """Note `invalid_transition` if the table of transitions does not lead from one status to the other.
-
-    `advice` has a sentence and the operation that does what it says.
-    """
+    """Note `invalid_transition` if the table of transitions does not lead from one status to the other."""
     if before is not None and after != before and after not in transitions[before]:
         allowed = transitions[before]
         legal = f"It can become: {', '.join(allowed)}." if allowed else f"It stays {before}."
-        message = " ".join([f"Cannot become {after} from {before}.", legal, *advice])
-        errors.error("status", message, "invalid_transition", advice)
+        errors.error("status", f"Cannot become {after} from {before}. {legal} {advice}".rstrip(), "invalid_transition")
 
 
 def next_position(position: int) -> int:
@@ -140,7 +131,7 @@ def next_position(position: int) -> int:
 def validate_date_order(errors: BodyErrors, record: Record, first: str = "start_date", last: str = "due_date") -> None:
     start, end = getattr(record, first), getattr(record, last)
     if start and end and end < start and errors.readable(first):
-        errors.error(last, f"Must not be before ⟨{first}⟩, which is ⟨{start}⟩.")
+        errors.error(last, f"Must not be before {part(first)}, which is {part(start)}.")
 
 
 def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> int | None:
@@ -153,20 +144,15 @@ def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None
 
 
 def validate_locked(
-    errors: BodyErrors,
-    record: R,
-    before: R,
-    reason: str,
-    names: Collection[str],
-    advice: Mapping[str, str] = MappingProxyType({}),
+    errors: BodyErrors, record: R, before: R, reason: str, names: Collection[str], advice: str = ""
 ) -> None:
-    """Note `locked` for each of these fields that has changed, and restore it; `advice` as in `validate_transition`."""
-    message = " ".join([f"Cannot be changed any more: this one is {reason}.", *advice])
+    """Note `locked` for each of these fields that has changed, and restore it."""
+    message = f"Cannot be changed any more: this one is {reason}. {advice}".rstrip()
     for name in names:
         old = getattr(before, name)
         if getattr(record, name) != old:
             setattr(record, name, old)  # so that no other rule reports it
-            errors.error(name, message, "locked", advice)
+            errors.error(name, message, "locked")
 
 
 def build_owner(tx: Tx, user_id: int | None) -> int:
@@ -180,7 +166,7 @@ def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
         tx.error("user_id", message, "not_owner")
     elif user_id not in {former, tx.actor.user_id} and not may(tx.actor, "records"):
         tx.error(
-            "user_id", "Only an admin's or manager's key can name another user. ⟨Leave it out⟩ for the key's own user."
+            "user_id", f"Only an admin's or manager's key can name another user. {LEAVE_OUT} for the key's own user."
         )
     else:
         read_user(tx, "user_id", user_id, former)
@@ -190,7 +176,7 @@ def validate_settled(tx: Tx, *, is_settled: bool, billable: bool) -> None:
     """Note an error if work that is not billable counts as billed."""
     if is_settled and not billable:
         tx.error(
-            "is_settled", "Must be ⟨false⟩ for work that is not billable. ⟨Send⟩ ⟨false⟩, or make the work billable."
+            "is_settled", f"Must be {FALSE} for work that is not billable. {SEND} {FALSE}, or make the work billable."
         )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.json import encode
 from sqlalchemy import Insert, Table, Update, bindparam, or_
 
-from retainer.errors import BodyErrors, Refusal, not_found
+from retainer.errors import BodyErrors, Refusal, not_found, part
 from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, MOVE, DeletionStep, singular
@@ -263,7 +263,7 @@ class Tx(BodyErrors, Transaction):
                 continue
             taken = self.one(statement, exclude_id=exclude_id or 0, **{name: values[name] for name in names})
             if taken is not None:
-                self.error(field, f"Is already taken by ⟨{singular(table)} {taken[0]}⟩. Choose another.")
+                self.error(field, f"Is already taken by {part(f'{singular(table)} {taken[0]}')}. Choose another.")
         self.raise_errors()
 
     def write_checked(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from retainer.errors import FALSE, part
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
 from retainer.kernel.query import Filter, OneOf
@@ -58,7 +59,7 @@ def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
     if reply.author_type == "user":
         reply.user_id = tx.actor.user_id
         if reply.contact_id is not None and tx.readable("author_type"):
-            tx.error("contact_id", "Is only for replies with the ⟨author_type⟩ contact.")
+            tx.error("contact_id", f"Is only for replies with the {part('author_type')} contact.")
         return reply
     contact = relations.load_row(tx, relations.Parent, external_contacts, reply.contact_id)
     reply.contact_id = ticket.contact_id if reply.contact_id is None else reply.contact_id
@@ -66,7 +67,7 @@ def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
         message = f"Is a contact of client {contact.client_id}; the ticket belongs to client {ticket.client_id}."
         tx.error("contact_id", message)
     if reply.is_internal:
-        tx.error("is_internal", "Must be ⟨false⟩ for replies by contacts.")
+        tx.error("is_internal", f"Must be {FALSE} for replies by contacts.")
     return reply
 
 

@@ -12,6 +12,7 @@ from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
 
 from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
+from retainer.errors import LEAVE_OUT, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -84,7 +85,7 @@ def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]
     return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
-NUMBERED = MustMatch("Retainer assigns the number. ⟨Leave it out⟩; use ⟨external_id⟩ for a number of your own.")
+NUMBERED = MustMatch(f"Retainer assigns the number. {LEAVE_OUT}; use {part('external_id')} for a number of your own.")
 
 
 class Ticket(Record):

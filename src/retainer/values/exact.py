@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 
 from iso4217 import Currency
 
+from retainer.errors import part
+
 DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
 """Decimal places of each ISO 4217 currency."""
 UNITS = {currency: Decimal(1).scaleb(-digits) for currency, digits in DIGITS.items()}
@@ -68,7 +70,7 @@ def minor_units(amount: Decimal, currency: str) -> int:
     if units != scaled:
         digits = DIGITS[currency]
         places = {0: "no decimal places", 1: "1 decimal place"}.get(digits, f"{digits} decimal places")
-        raise ValueError(f"{currency} has {places}: ⟨{amount}⟩ has more.")
+        raise ValueError(f"{currency} has {places}: {part(amount)} has more.")
     return units
 
 

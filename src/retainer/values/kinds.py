@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import pycountry
 from msgspec import Meta
 
-from retainer.errors import InvalidValue
+from retainer.errors import InvalidValue, part
 from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 from retainer.values.texts import CODE, LINE
 
@@ -152,7 +152,9 @@ def read_likely(read: Parse) -> Parse:
         text: str = read(value)
         first, last = likely_days()
         if not first <= text[:10] <= last:
-            raise InvalidValue(f"Must be from ⟨{first}⟩ to ⟨{last}⟩; this is ⟨{text[:10]}⟩. Check the year.")
+            raise InvalidValue(
+                f"Must be from {part(first)} to {part(last)}; this is {part(f'{text[:10]}')}. Check the year."
+            )
         return text
 
     return read_field

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any, get_args, get_origin
 
-from retainer.errors import FieldErrors, marked, none_of
+from retainer.errors import FieldErrors, marked, none_of, part
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import INVALID, reader, unwrapped
 
@@ -76,7 +76,7 @@ def validate_ranges(values: dict[str, Any], errors: FieldErrors) -> None:
             start = values.get(start_name) if end_name.endswith(end_suffix) else None
             if start is not None and end is not None and end < start:
                 relation = "be less than" if end_suffix == "_max" else "be before"
-                errors.note(end_name, f"Must not {relation} ⟨{start_name}⟩, which is ⟨{start}⟩.")
+                errors.note(end_name, f"Must not {relation} {part(start_name)}, which is {part(start)}.")
 
 
 def read_number(text: str, maximum: int = MAX_INTEGER) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue, Unreadable
+from retainer.errors import FALSE, LEAVE_OUT, MAX_OF_A_KIND, NULL, FieldErrors, InvalidValue, Unreadable, part
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -27,7 +27,7 @@ from retainer.values.records import (
 from retainer.values.texts import LINES, Characters, clean, is_blank, prints
 
 T = TypeVar("T", bound=msgspec.Struct)
-REQUIRED, NULL = "⟨Is required⟩.", "this is ⟨null⟩. Omit the field instead."
+REQUIRED, NULL = f"{part('Is required')}.", f"this is {NULL}. Omit the field instead."
 WHOLE = re.compile(r"-?[0-9]+")
 
 Read = Callable[[object, str, FieldErrors], object]
@@ -115,7 +115,7 @@ def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
     model, errors = type(record), {}
     for name in create_only(model) & values.keys():
         if (values.pop(name) or None) != (getattr(record, name) or None):
-            errors[name] = "Can be set only when the record is created. ⟨Leave it out⟩."
+            errors[name] = f"Can be set only when the record is created. {LEAVE_OUT}."
     for name, (_, mark) in must_match(model).items():
         held = getattr(record, name)
         if name in values and values.pop(name) != held:
@@ -147,7 +147,7 @@ def read_fields(
         if isinstance(value, Unreadable):
             errors.note(path + name, value.message)
         elif field is not None and field.required and value is None and use == "Create":
-            errors.note(path + name, "Is required; this is ⟨null⟩.")
+            errors.note(path + name, f"Is required; this is {NULL}.")
         elif field is not None:
             read = None if is_empty and field.is_nullable else field.read(value, path + name, errors)
         elif name in stated:
@@ -166,11 +166,11 @@ def _note_unwritable(model: type[msgspec.Struct], name: str, errors: FieldErrors
         errors.note_unknown(name, writable_fields(model, use), path)
     elif name not in read_only(model, use):
         when = "created" if name in writable_fields(model) else "changed"
-        errors.note(path + name, f"Can be set only when a record is {when}. ⟨Leave it out⟩.")
+        errors.note(path + name, f"Can be set only when a record is {when}. {LEAVE_OUT}.")
     elif known:
         errors.note(path + name, f"Cannot be set: {known[1].advice}")
     else:
-        errors.note(path + name, "Is read-only: Retainer sets it. ⟨Leave it out⟩.")
+        errors.note(path + name, f"Is read-only: Retainer sets it. {LEAVE_OUT}.")
 
 
 def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], errors: FieldErrors, path: str = "") -> T:
@@ -263,9 +263,9 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     """Return what a plain kind accepts, as the end of "Must be ..."."""
     meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
     if get_origin(hint) is Literal:
-        return f"one of: ⟨{', '.join(get_args(hint))}⟩"
+        return f"one of: {part(', '.join(get_args(hint)))}"
     if hint is bool:
-        return "true or ⟨false⟩"
+        return f"true or {FALSE}"
     if hint is int:
         return f"a whole number from {meta.ge} to {meta.le}"
     return f"text of {meta.min_length} to {meta.max_length} characters"

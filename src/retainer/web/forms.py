@@ -37,9 +37,10 @@ class Form:
         """Return the texts of a field. Browsers end lines with CR and LF."""
         return [text.replace("\r\n", "\n") for text in self.texts.get(name, [])]
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal, message: str) -> None:
+        """Take in the errors of a refusal; without any, what the page says of it."""
         self.errors = refusal.members.get("errors", {})
-        self.message = "" if self.errors else refusal.message
+        self.message = "" if self.errors else message
         self.status = refusal.status
 
 

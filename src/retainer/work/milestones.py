@@ -10,7 +10,7 @@ from msgspec import Meta
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing import allocation_types
-from retainer.errors import Refusal
+from retainer.errors import Refusal, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -87,11 +87,12 @@ def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone
     allotted = amount_of(others, milestone.currency)
     if milestone.amount and project.billing_type != "fixed_fee":
         only = "Only projects with a fixed fee have milestones with an amount."
-        tx.error("amount", f"{only} The billing type of this project is ⟨`{project.billing_type}`⟩.")
+        tx.error("amount", f"{only} The billing type of this project is {part(f'`{project.billing_type}`')}.")
     elif milestone.amount and milestone.amount + allotted > (project.fixed_fee or 0):
-        fee = f"⟨{project.fixed_fee}⟩ {milestone.currency}" if project.fixed_fee is not None else "not set"
+        fee = f"{part(project.fixed_fee)} {milestone.currency}" if project.fixed_fee is not None else "not set"
         tx.error(
-            "amount", f"Exceeds the project's ⟨fixed_fee⟩, which is {fee}; other milestones hold ⟨{allotted}⟩ of it."
+            "amount",
+            f"Exceeds the project's {part('fixed_fee')}, which is {fee}; other milestones hold {part(allotted)} of it.",
         )
     return milestone
 
@@ -106,7 +107,7 @@ api.lists(Milestone, MilestoneFilter, "List the milestones of a project, by posi
 def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     """Add a milestone to a project. Default position: the last."""
     project = tx.get(projects, project_id, Project)
-    relations.validate_open(tx, "project_id", f"⟨Project {project_id}⟩", project.status)
+    relations.validate_open(tx, "project_id", part(f"Project {project_id}"), project.status)
     relations.validate_client_open(tx, "project_id", project)
     return tx.get(milestones, tx.insert(milestones, build_milestone(tx, body, project)), Milestone)
 

@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, func, or_, select
 from retainer.billing.quotes.conversion import fill_project, save_conversion
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
 from retainer.crm.tags import TagFilter, save_tags, update_tagged
+from retainer.errors import FALSE, NULL, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -111,7 +112,8 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
     project.manager_id = relations.read_user(tx, "manager_id", project.manager_id, former_id)
     if before is None and project.is_template and project.quote_id is not None:
         tx.error(
-            "is_template", "Must be ⟨false⟩ with ⟨quote_id⟩: a template takes no money. Create it without the quote."
+            "is_template",
+            f"Must be {FALSE} with {part('quote_id')}: a template takes no money. Create it without the quote.",
         )
     relations.validate_client_open(tx, "client_id", project, before, client and client.status)
     validate_billing(tx, project)
@@ -150,18 +152,21 @@ def validate_billing(tx: Tx, project: Project) -> None:
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
     is_internal = project.client_id is None and not project.is_template
     if is_internal and billing_type != "non_billable" and tx.readable("client_id"):
-        tx.error("billing_type", f"Must be ⟨`non_billable`⟩, or ⟨null⟩, without a client; this is ⟨`{billing_type}`⟩.")
+        tx.error(
+            "billing_type",
+            f"Must be {part('`non_billable`')}, or {NULL}, without a client; this is {part(f'`{billing_type}`')}.",
+        )
+    own = part(f"`{billing_type}`")
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
-            tx.error(field, f"Is only for the ⟨billing_type⟩ ⟨`{required}`⟩, not for ⟨`{billing_type}`⟩. ⟨Send null⟩.")
+            reason = f"Is only for the {part('billing_type')} {part(f'`{required}`')}, not for {own}."
+            tx.error(field, f"{reason} {part('Send null')}.")
     if project.auto_invoice != "off" and tx.readable("auto_invoice", *deciding):
         if billing_type != "retainer":
-            tx.error(
-                "auto_invoice",
-                f"Must be ⟨`off`⟩: only a ⟨`retainer`⟩ has months to bill, and this is ⟨`{billing_type}`⟩.",
-            )
+            reason = f"only a {part('`retainer`')} has months to bill, and this is {own}"
+            tx.error("auto_invoice", f"Must be {part('`off`')}: {reason}.")
         elif project.is_template:
-            tx.error("auto_invoice", "Must be ⟨`off`⟩: a template has no months to bill.")
+            tx.error("auto_invoice", f"Must be {part('`off`')}: a template has no months to bill.")
 
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:
@@ -172,10 +177,8 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
     allotted = amount_of(sum_milestone_amounts(tx, project.id), before.currency)
     if allotted > (project.fixed_fee or 0):
-        message = (
-            f"Must be at least the sum of its milestones, ⟨{allotted}⟩ {before.currency}. Reduce their amounts first."
-        )
-        tx.error("fixed_fee", message)
+        bound = f"Must be at least the sum of its milestones, {part(allotted)} {before.currency}."
+        tx.error("fixed_fee", f"{bound} Reduce their amounts first.")
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)

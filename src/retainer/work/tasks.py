@@ -14,7 +14,7 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, bindparam, func, select
 
 from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
-from retainer.errors import Refusal
+from retainer.errors import Refusal, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -169,7 +169,7 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
         tx.error("parent_id", "Must not be a subtask, and this task must not have subtasks: there is one level.")
     if project and (before is None or task.project_id != before.project_id):
         field = relations.first_sent(task, sent, *RELATIONS[1:])
-        relations.validate_open(tx, field, f"⟨Project {task.project_id}⟩", project.status)
+        relations.validate_open(tx, field, part(f"Project {task.project_id}"), project.status)
     field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
     relations.validate_client_open(tx, field, task, before, status)
     relations.validate_date_order(tx, task)

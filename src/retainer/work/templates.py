@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, insert, select
 
+from retainer.errors import FALSE, NULL, SEND, part
 from retainer.rollups.changes import added
 from retainer.rollups.sources import TAG_USES, TASKS
 from retainer.schema.columns import own_amounts
@@ -67,7 +68,9 @@ def load_template(tx: Tx, template_id: int | None) -> Template | None:
     if not rows:
         tx.error("template_id", constraints.MISSING.format("project"))
     elif not rows[0]["is_template"]:
-        tx.error("template_id", f"⟨Project {template_id}⟩ is not a template: its ⟨is_template⟩ is ⟨false⟩.")
+        tx.error(
+            "template_id", f"{part(f'Project {template_id}')} is not a template: its {part('is_template')} is {FALSE}."
+        )
     else:
         project = rows[0] | {"tag_ids": [tag_id for (tag_id,) in tx.all(TAGS, id=template_id)]}
         return Template(project, *(_load_rows(tx, table, "project_id", template_id) for table in (milestones, tasks)))
@@ -84,7 +87,7 @@ def fill_project(tx: Tx, project: Project, template: Template | None) -> None:
     if original["billing_type"] != USUAL_BILLING:
         copy_fields(tx, project, original, ("billing_type",), currency)
     if any(row["amount"] for row in template.milestones) and project.billing_type != "fixed_fee":
-        tx.error("billing_type", "Must be ⟨fixed_fee⟩, because milestones of the template have amounts.")
+        tx.error("billing_type", f"Must be {part('fixed_fee')}, because milestones of the template have amounts.")
         fields = tuple(name for name in COPIED if name != "fixed_fee")
     copy_fields(tx, project, original, fields, currency)
     if tx.readable("billing_type"):
@@ -104,8 +107,8 @@ def copy_fields(tx: Tx, project: Project, original: Columns, names: Iterable[str
         if name in AMOUNTS:
             value = amount_of(value, original["currency"])
             if original["currency"] != currency:
-                message = f"Is ⟨{value}⟩ {original['currency']} in the template, and the project is in {currency}."
-                tx.error(name, f"{message} ⟨Send⟩ an amount in {currency}, or ⟨null⟩ for none.")
+                message = f"Is {part(value)} {original['currency']} in the template, and the project is in {currency}."
+                tx.error(name, f"{message} {SEND} an amount in {currency}, or {NULL} for none.")
         setattr(project, name, value)
 
 
@@ -117,7 +120,7 @@ def validate_amounts(tx: Tx, project: Project, template: Template, currency: str
         message = f"Its milestones have amounts in {own}, and the project is in {currency}."
         tx.error("template_id", f"{message} Choose a template in {currency}, or one whose milestones have no amounts.")
     elif whole > (project.fixed_fee or 0):
-        tx.error("fixed_fee", f"Must be at least the sum of the template's milestones, ⟨{whole}⟩ {own}.")
+        tx.error("fixed_fee", f"Must be at least the sum of the template's milestones, {part(whole)} {own}.")
 
 
 def validate_assignees(tx: Tx, template: Template) -> None:
@@ -163,8 +166,8 @@ def _move(tx: Tx, day: str | None, shift: timedelta | None) -> str | None:
         return None
     moved, (first, last) = day_after(day, shift.days), likely_days()
     if not first <= moved <= last:
-        bounds = f"Dates are from ⟨{first}⟩ to ⟨{last}⟩. Check the year."
-        tx.error("start_date", f"Moves a date of the template from ⟨{day}⟩ to ⟨{moved}⟩. {bounds}")
+        bounds = f"Dates are from {part(first)} to {part(last)}. Check the year."
+        tx.error("start_date", f"Moves a date of the template from {part(day)} to {part(moved)}. {bounds}")
     return moved
 
 

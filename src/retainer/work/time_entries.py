@@ -19,6 +19,7 @@ from typing import Annotated, Any
 from sqlalchemy import bindparam, func, select
 
 from retainer.billing.allocation_types import TimeBillingStatusFilter
+from retainer.errors import part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, SummedPage
 from retainer.kernel.query import Filter, OneOf
@@ -176,11 +177,11 @@ def validate_relations(
         return
     if context.project_id is not None:
         field = relations.first_sent(entry, sent, *RELATIONS[1:])
-        name = f"⟨Project {entry.project_id}⟩"
+        name = part(f"Project {entry.project_id}")
         relations.validate_open(tx, field, name, context.project_status, template=bool(context.project_is_template))
     if entry.client_id is not None and entry.client_id == context.client_id:
         field = relations.first_sent(entry, sent, *RELATIONS)
-        relations.validate_open(tx, field, f"⟨Client {entry.client_id}⟩", context.client_status)
+        relations.validate_open(tx, field, part(f"Client {entry.client_id}"), context.client_status)
 
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, Settled, TimeBillingStatusField
+from retainer.errors import FALSE, NULL, SEND, part
 from retainer.shared import relations
 from retainer.store.tx import Tx
 from retainer.values.common import ActingUser, ExternalId, Minutes
@@ -138,13 +139,19 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
     passed = _passed(entry)
     if passed is not None and not timedelta() < passed <= MAX_DURATION:
         tx.error(
-            "ended_at", f"Must be after ⟨started_at⟩, by at most {MAX_MINUTES} minutes. Make one entry for each day."
+            "ended_at",
+            f"Must be after {part('started_at')}, by at most {MAX_MINUTES} minutes. Make one entry for each day.",
         )
     elif entry.duration_minutes is None:
         if tx.readable("started_at", "ended_at"):
-            tx.error("duration_minutes", "⟨Is required⟩, unless ⟨started_at⟩ and ⟨ended_at⟩ are given.")
+            tx.error(
+                "duration_minutes",
+                f"{part('Is required')}, unless {part('started_at')} and {part('ended_at')} are given.",
+            )
     elif passed is not None and abs(passed - timedelta(minutes=entry.duration_minutes)) >= timedelta(minutes=1):
-        message = f"Must be the {_minutes(entry)} minutes between ⟨started_at⟩ and ⟨ended_at⟩, or left out."
+        message = (
+            f"Must be the {_minutes(entry)} minutes between {part('started_at')} and {part('ended_at')}, or left out."
+        )
         tx.error("duration_minutes", message)
     names = ("user_id", "date", "duration_minutes")
     if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
@@ -154,7 +161,7 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
     total = tracked + entry.duration_minutes
     if total > MAX_MINUTES and changed and not is_reduced:
         room = max(0, MAX_MINUTES - tracked)
-        message = f"Makes {total} minutes on ⟨{entry.date}⟩ for user {entry.user_id}: a day has {MAX_MINUTES}, "
+        message = f"Makes {total} minutes on {part(entry.date)} for user {entry.user_id}: a day has {MAX_MINUTES}, "
         tx.error(changed[-1], f"{message}and {room} are left. Record less, or choose another day.")
 
 
@@ -210,17 +217,17 @@ def build_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | 
     lacks_client = entry.billable and entry.client_id is None
     is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
     if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
-        tx.error("billable", "Must be ⟨false⟩ without a client. ⟨Send⟩ ⟨false⟩, or name a client.")
+        tx.error("billable", f"Must be {FALSE} without a client. {SEND} {FALSE}, or name a client.")
     if before and source != "derived" and entry.hourly_rate is None:
         tx.error(
             "hourly_rate",
             f"Was sent in {before.currency}, but the entry is now in {entry.currency}. "
-            f"⟨Send⟩ the rate in {entry.currency}, or ⟨null⟩ for the default rate.",
+            f"{SEND} the rate in {entry.currency}, or {NULL} for the default rate.",
         )
     if entry.amount is not None and entry.amount > MAX_AMOUNT:
         tx.error(
             "hourly_rate",
-            f"Makes the entry worth ⟨{entry.amount}⟩ {entry.currency}; at most ⟨{MAX_AMOUNT}⟩ is possible.",
+            f"Makes the entry worth {part(entry.amount)} {entry.currency}; at most {part(MAX_AMOUNT)} is possible.",
         )
     return source != "derived"
 

@@ -19,7 +19,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.reading import Parties
 from retainer.documents.facts import Language
 from retainer.documents.wording import WORDS
-from retainer.errors import Refusal
+from retainer.errors import LEAVE_OUT, SEND, Refusal, part
 from retainer.kernel.body import New
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -81,7 +81,7 @@ def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice, language: Languag
         tx.error("amount", "Nothing is left to credit: the invoice's total is 0, or it is credited in full.")
         tx.raise_errors()
     if note.amount is not None and note.lines:
-        tx.error("amount", "⟨Send⟩ either an amount or lines.")
+        tx.error("amount", f"{SEND} either an amount or lines.")
     elif note.amount is None and not note.lines and not invoice.amount_credited:
         whole_lines = (line for line in invoice.lines if line.quantity)
         note.lines = [with_defaults(CreditNoteLine, invoice_line_id=line.id) for line in whole_lines]
@@ -104,12 +104,12 @@ def validate_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], w
     """
     field = "lines" if note.amount is None else "amount"
     if note.total <= 0:
-        tx.error(field, f"The total must be more than 0; it is ⟨{note.total}⟩.")
+        tx.error(field, f"The total must be more than 0; it is {part(note.total)}.")
     elif note.total > whole:
-        tx.error(field, f"The total is ⟨{note.total}⟩, but only ⟨{whole}⟩ {note.currency} is left to credit.")
+        tx.error(field, f"The total is {part(note.total)}, but only {part(whole)} {note.currency} is left to credit.")
     elif note.total == whole and len(note.tax_breakdown) < sum(share.taxable != 0 for share in remaining.values()):
         tx.error(
-            "lines", f"The total is all ⟨{whole}⟩ that is left, but not at each tax rate. Omit lines to credit all."
+            "lines", f"The total is all {part(whole)} that is left, but not at each tax rate. Omit lines to credit all."
         )
 
 
@@ -126,8 +126,8 @@ def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
 
 def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
     credited = defaultdict[int | None, Decimal](Decimal)
-    for part in (part for note in notes for part in note.lines):
-        credited[part.invoice_line_id] += part.quantity
+    for line in (line for note in notes for line in note.lines):
+        credited[line.invoice_line_id] += line.quantity
     return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
 
 
@@ -165,8 +165,11 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
     for rate, net in sorted(taxable.items()):
         share = remaining[rate]
         if net != money.clamp(net, 0, share.taxable):
-            rest = f"⟨{amount_of(share.taxable, note.currency)}⟩ {note.currency} before tax is left to credit"
-            tx.error("lines", f"The total is ⟨{amount_of(net, note.currency)}⟩ at ⟨{rate:f}⟩ % tax, but only {rest}.")
+            rest = f"{part(amount_of(share.taxable, note.currency))} {note.currency} before tax is left to credit"
+            tx.error(
+                "lines",
+                f"The total is {part(amount_of(net, note.currency))} at {part(f'{rate:f}')} % tax, but only {rest}.",
+            )
         credited.append(Share(rate, net, money.tax_of_part(net, share)))
     return credited
 
@@ -175,10 +178,10 @@ def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence
     if line.tax_rate is None and len(rates) == 1:
         line.tax_rate = rates[0]
     elif line.tax_rate not in rates:
-        tx.error("tax_rate", f"Must be one of the invoice's: {', '.join(f'⟨{rate:f}⟩' for rate in rates)}.")
+        tx.error("tax_rate", f"Must be one of the invoice's: {', '.join(part(f'{rate:f}') for rate in rates)}.")
     for field in ("description", "unit_price"):
         if getattr(line, field) is None and tx.readable("invoice_line_id"):
-            tx.error(field, "⟨Is required⟩, unless ⟨invoice_line_id⟩ says what is credited.")
+            tx.error(field, f"{part('Is required')}, unless {part('invoice_line_id')} says what is credited.")
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
     line.discount_percent = Decimal(0)
     line.unit_price = money.pad_price(line.unit_price or Decimal(0), currency)
@@ -196,7 +199,10 @@ def price_part(
     for field in ("unit_price", "tax_rate"):
         value = getattr(whole, field)
         if getattr(line, field) not in {None, value}:
-            tx.error(field, f"Is that of the invoice's line: ⟨{value:f}⟩. ⟨Leave it out⟩, or ⟨invoice_line_id⟩.")
+            tx.error(
+                field,
+                f"Is that of the invoice's line: {part(f'{value:f}')}. {LEAVE_OUT}, or {part('invoice_line_id')}.",
+            )
     line.description = line.description or whole.description
     for field in ("unit_price", "discount_percent", "tax_rate"):
         setattr(line, field, getattr(whole, field))
@@ -207,16 +213,16 @@ def price_part(
     elif line.quantity == rest:
         line.amount = amount_of(rest_units, currency)
     else:
-        part = money.part_of(units, line.quantity, whole.quantity)
-        line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
+        share = money.part_of(units, line.quantity, whole.quantity)
+        line.amount = amount_of(money.clamp(share, 0, rest_units), currency)
 
 
 def explain_rest(rest: Decimal) -> str:
     """Return which quantities of a line can be credited."""
     if not rest:
-        return "Nothing is left of the line: it is credited in full. ⟨Leave it out⟩."
+        return f"Nothing is left of the line: it is credited in full. {LEAVE_OUT}."
     bounds = "more than 0 and at most" if rest > 0 else "less than 0 and at least"
-    return f"Must be {bounds} ⟨{decimal_text(rest)}⟩, what is left of the line."
+    return f"Must be {bounds} {part(decimal_text(rest))}, what is left of the line."
 
 
 def issue(tx: Tx, note_id: int, invoice: Invoice, parties: Parties) -> CreditNote:

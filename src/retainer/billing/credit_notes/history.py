@@ -16,7 +16,7 @@ from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.history import delete_paper, midnight_of
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.rules import set_totals
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal, invalid, part
 from retainer.rollups import changes
 from retainer.rollups.sources import CREDIT_NOTE_SHARES
 from retainer.schema.billing import credit_note_shares, credit_notes, invoices, issued_documents
@@ -52,7 +52,7 @@ def write(tx: Tx, past: PastCreditNote, invoice_id: int, program: str, pdf: byte
     left, gross = sum(share.gross for share in remaining), _units("total", past.total, invoice.currency)
     if invoice.status == "void" or gross > left:
         rest = amount_of(0 if invoice.status == "void" else left, invoice.currency)
-        raise invalid({"total": [f"Is {past.total}, but only {rest} of invoice {invoice.number} is left to credit."]})
+        raise invalid({"total": [too_much(past.total, rest, invoice.number)]})
     credited = credit_by_amount(note, gross, remaining, f"Credit on invoice {invoice.number}")
     if past.tax is not None:
         credited = _with_tax(credited, _units("tax", past.tax, invoice.currency))
@@ -76,11 +76,16 @@ def write(tx: Tx, past: PastCreditNote, invoice_id: int, program: str, pdf: byte
     return note_id
 
 
+def too_much(total: Decimal, rest: Decimal, invoice_number: str | None) -> str:
+    """Return what refuses a credit note of more than the rest of its invoice."""
+    return f"Is {part(total)}, but only {part(rest)} of invoice {invoice_number} is left to credit."
+
+
 def _units(field: str, amount: Decimal, currency: str) -> int:
     try:
         return minor_units(amount, currency)
-    except ValueError:
-        raise invalid({field: [f"`{amount}` has more digits than amounts in {currency}."]}) from None
+    except ValueError as error:
+        raise invalid({field: [str(error)]}) from None
 
 
 def _with_tax(credited: list[Share], tax: int) -> list[Share]:

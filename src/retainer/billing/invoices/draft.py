@@ -61,7 +61,7 @@ def read_draft(tx: Tx, invoice: Invoice, before: Invoice | None) -> Draft:
     current = before.lines if before else []
     invoice.lines = merge_lines(tx, InvoiceLine, invoice.lines, current, is_locked=not is_draft)
     if before and not is_draft:
-        advice = {} if former in {"void", "written_off"} else rules.CREDIT
+        advice = "" if former in {"void", "written_off"} else rules.CREDIT
         relations.validate_locked(tx, invoice, before, former, LOCKED_FIELDS, advice)
     elif before and invoice.client_id != before.client_id and (reason := client_lock(invoice)):
         tx.error("client_id", f"Is fixed as {before.client_id} {reason}")

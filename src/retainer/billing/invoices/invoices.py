@@ -153,6 +153,6 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     """Delete a draft; its work can be billed again."""
     before = load_invoice(tx, invoice_id)
     if before.status != "draft":
-        message = " ".join([f"This invoice is {before.status} and stays.", *rules.CREDIT])
-        raise Refusal("locked", message, errors={"status": [message]}, calls=rules.CREDIT)
+        message = f"This invoice is {before.status} and stays. {rules.CREDIT}"
+        raise Refusal("locked", message, errors={"status": [message]})
     writing.remove(tx, before)

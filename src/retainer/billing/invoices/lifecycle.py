@@ -9,7 +9,7 @@ from retainer.billing.invoices.pricing import price_draft, service_days
 from retainer.billing.invoices.types import CONTENTS, ClientSnapshot
 from retainer.billing.invoices.unbilled import LeftOut
 from retainer.billing.payment_types import Payment
-from retainer.errors import BodyErrors
+from retainer.errors import NULL, BodyErrors
 from retainer.shared import relations
 from retainer.values.exact import day_after
 
@@ -44,7 +44,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         left_out = price_draft(errors, draft.context, draft.matches)
     elif invoice.unbilled_work:
         errors.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
-    relations.validate_transition(errors, former, draft.target, TRANSITIONS, {} if former == "draft" else rules.CREDIT)
+    relations.validate_transition(errors, former, draft.target, TRANSITIONS, "" if former == "draft" else rules.CREDIT)
     status = draft.target if draft.target in TRANSITIONS[former] else None
     if status == "sent":
         issue(errors, draft)
@@ -55,7 +55,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
         if invoice.record_payment:
             errors.error("record_payment", "Record the payment first, then write off the rest.")
     if invoice.sent_at and invoice.due_date is None:
-        errors.error("due_date", "Must not be ⟨null⟩ once an invoice was issued.")
+        errors.error("due_date", f"Must not be {NULL} once an invoice was issued.")
     if not invoice.is_imported:  # which keeps the days of the other program
         relations.validate_date_order(errors, invoice, "issue_date", "due_date")
     relations.validate_date_order(errors, invoice, "service_from", "service_to")

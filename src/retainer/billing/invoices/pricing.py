@@ -12,7 +12,7 @@ from retainer.billing.kinds.base import LineContext
 from retainer.billing.merging import keep_equal_lines
 from retainer.billing.reading import Projects
 from retainer.billing.work import KINDS, SELECTABLE, Matches, kinds_of
-from retainer.errors import BodyErrors
+from retainer.errors import BodyErrors, for_callers, part
 from retainer.store.constraints import MISSING
 
 REASONS = {
@@ -20,7 +20,6 @@ REASONS = {
     "unpriced": "{part.minutes} min without a rate (give each an hourly_rate)",
     "fee_billed": "{part.count} milestones whose fixed fee other lines bill already",
 }
-OTHER_CURRENCY = 'Left out: ⟨{amount}⟩ {currency}. Bill that on another invoice, with "currency": "{currency}".'
 
 
 def price_draft(errors: BodyErrors, context: LineContext, matches: Matches) -> list[LeftOut]:
@@ -47,7 +46,7 @@ def price_line(errors: BodyErrors, line: InvoiceLine, context: LineContext) -> N
         if errors.readable(*(kind.field for kind in KINDS)):
             for field in ("description", "unit_price"):
                 if getattr(line, field) is None:
-                    errors.error(field, "⟨Is required⟩, unless the line bills work.")
+                    errors.error(field, f"{part('Is required')}, unless the line bills work.")
     line.description = line.description or ""
     line.unit_price = line.unit_price or Decimal(0)
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
@@ -66,12 +65,17 @@ def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, 
         check_selection(errors, f"unbilled_work.{kind.selection}", selection, invoice.client_id, projects)
     left_out = sum_up([part for _, _, found in matches for part in found.left_out])
     if not sum(found.size for _, _, found in matches) and not errors.errors:
-        message = f"⟨Client {invoice.client_id}⟩ has no unbilled work in {invoice.currency} that matches."
+        message = f"{part(f'Client {invoice.client_id}')} has no unbilled work in {invoice.currency} that matches."
         parts = ", ".join(REASONS[part.reason].format(part=part) for part in left_out if part.reason in REASONS)
-        others = [OTHER_CURRENCY.format(amount=part.amount, currency=part.currency) for part in in_others(left_out)]
+        others = map(_about_other_currency, in_others(left_out))
         message = " ".join([message, *([f"Left out: {parts}."] if parts else []), *others])
         errors.error("unbilled_work", message, "nothing_to_bill")
     return left_out
+
+
+def _about_other_currency(left: LeftOut) -> str:
+    how = for_callers(f', with "currency": "{left.currency}"')
+    return f"Left out: {part(left.amount)} {left.currency}. Bill that on another invoice{how}."
 
 
 def in_others(left_out: list[LeftOut]) -> list[LeftOut]:
@@ -81,13 +85,13 @@ def in_others(left_out: list[LeftOut]) -> list[LeftOut]:
 def sum_up(parts: Sequence[LeftOut]) -> list[LeftOut]:
     """Return what the kinds of work leave out, with an entry for each reason and currency."""
     sums: dict[tuple[str, str], LeftOut] = {}
-    for part in parts:
-        former = sums.get((part.reason, part.currency))
+    for each in parts:
+        former, whole = sums.get((each.reason, each.currency)), each
         if former is not None:
-            amount = None if part.amount is None else part.amount + (former.amount or 0)
-            count, minutes = part.count + former.count, part.minutes + former.minutes
-            part = replace(part, count=count, minutes=minutes, amount=amount)  # noqa: PLW2901
-        sums[part.reason, part.currency] = part
+            amount = None if each.amount is None else each.amount + (former.amount or 0)
+            count, minutes = each.count + former.count, each.minutes + former.minutes
+            whole = replace(each, count=count, minutes=minutes, amount=amount)
+        sums[each.reason, each.currency] = whole
     return [sums[key] for key in sorted(sums, key=lambda key: (key[0] == "other_currency", *key))]
 
 
@@ -101,7 +105,7 @@ def check_selection(
         elif client_id is not None and project.client_id != client_id:
             errors.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
     if isinstance(selection, DayRange) and selection.from_ and selection.to and selection.to < selection.from_:
-        errors.error(f"{path}.to", f"Must not be before from, which is ⟨{selection.from_}⟩.")
+        errors.error(f"{path}.to", f"Must not be before from, which is {part(selection.from_)}.")
 
 
 def service_days(context: LineContext) -> list[str]:

@@ -11,6 +11,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.billing.invoices.unbilled import Ids, LeftOut, UnbilledWork
 from retainer.billing.payment_types import Payment, RecordPayment
+from retainer.errors import part
 from retainer.store.row_mapper import Derived
 from retainer.values.common import Days, ExternalId
 from retainer.values.kinds import (
@@ -49,8 +50,10 @@ MAX_WORK = 10_000
 
 CONTENTS = ("client_id", "quote_id", "currency", "lines", "unbilled_work")
 """The fields from which the lines of a draft follow, and with them its total."""
-PAID = MustMatch("It follows from the payments. Record one with ⟨record_payment⟩, and leave this out.")
-REFUNDED = MustMatch("It follows from payments and credits. Record a refund with ⟨record_refund⟩, and leave this out.")
+PAID = MustMatch(f"It follows from the payments. Record one with {part('record_payment')}, and leave this out.")
+REFUNDED = MustMatch(
+    f"It follows from payments and credits. Record a refund with {part('record_refund')}, and leave this out."
+)
 CREDITED = MustMatch(
     "It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out."
 )

@@ -20,7 +20,7 @@ from retainer.billing.invoices.unbilled import DayRange, LeftOut, Rounding, Sele
 from retainer.billing.reading import Projects
 from retainer.documents.facts import Language
 from retainer.documents.wording import work_text
-from retainer.errors import BodyErrors
+from retainer.errors import LEAVE_OUT, BodyErrors, part
 from retainer.schema.billing import allocations
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed_rows
@@ -163,7 +163,7 @@ class WorkKind(SelectableWork):
             return f"Is listed twice in this request: {self.describe(key)}. List it once.", "validation_failed"
         context.claimed.add(work)
         if row and row.invoice_line_id is not None and row.invoice_line_id not in context.current:
-            message = f"{self.describe(key).capitalize()} is already on invoice {row.invoice_id}. ⟨Leave it out⟩."
+            message = f"{self.describe(key).capitalize()} is already on invoice {row.invoice_id}. {LEAVE_OUT}."
             return message, "already_billed"
         return "", ""
 
@@ -245,7 +245,7 @@ class WorkKind(SelectableWork):
             item: RecordedItem | None = context.rows.get((self.name, key))
             message, code = self.claim(key, context)
             if not message and item and item.is_settled:
-                message = f"{self.describe(key).capitalize()} was billed outside of Retainer. ⟨Leave it out⟩."
+                message = f"{self.describe(key).capitalize()} was billed outside of Retainer. {LEAVE_OUT}."
                 code = "already_billed"
             elif not message:
                 message, code = self.explain_refusal(item, context.invoice), "validation_failed"
@@ -263,7 +263,7 @@ class WorkKind(SelectableWork):
         if invoice.client_id is not None and item.client_id != invoice.client_id:
             reason = f"is not for client {invoice.client_id}. Bill it to its own client."
         elif not item.billable:
-            reason = "is not billable. ⟨Leave it out⟩, or make it billable first."
+            reason = f"is not billable. {LEAVE_OUT}, or make it billable first."
         elif item.currency != invoice.currency:
             advice = f"Bill it on one in {item.currency}."
             reason = f"is in {item.currency}, the invoice in {invoice.currency}. {advice}"
@@ -297,7 +297,7 @@ class WorkKind(SelectableWork):
             units = money.line_amount(quantity, unit_price, Decimal(0), currency)
         for field, derived in (("quantity", quantity), ("unit_price", unit_price)):
             if is_known and getattr(line, field) not in {None, derived, getattr(before, field, None)}:
-                errors.error(field, f"Is that of the work: ⟨{derived:f}⟩. ⟨Leave it out⟩.")
+                errors.error(field, f"Is that of the work: {part(f'{derived:f}')}. {LEAVE_OUT}.")
             setattr(line, field, derived)
         line.unit = line.unit or ("hours" if minutes else None)
         self.place_in_project(errors, line, {item.project_id for item in items})
@@ -318,7 +318,7 @@ class WorkKind(SelectableWork):
             return None
         if sent > 0:
             return sent
-        errors.error("quantity", f"Must be more than 0. The recorded hours are ⟨{recorded:f}⟩.")
+        errors.error("quantity", f"Must be more than 0. The recorded hours are {part(f'{recorded:f}')}.")
         line.quantity = recorded
         return None
 

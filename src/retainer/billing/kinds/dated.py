@@ -27,6 +27,7 @@ from retainer.billing.kinds.base import (
     select_items,
 )
 from retainer.documents.wording import WORDS
+from retainer.errors import part
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
 from retainer.schema import expressions
@@ -124,9 +125,9 @@ class DatedKind(WorkKind):
             named = None if text == group.unnamed else text
             parts = (named or without_text, project_name if projects_of_key[key] > 1 else None)
             description = ", ".join(filter(None, parts))[:MAX_DESCRIPTION].rstrip()
-            for part in (items[start : start + MAX_ITEMS] for start in range(0, len(items), MAX_ITEMS)):
-                work: dict[str, object] = {self.field: [item_id for item_id, _ in part]}
-                if rounding and (rounded := rounding.sum_up([minutes for _, minutes in part])):
+            for chunk in (items[start : start + MAX_ITEMS] for start in range(0, len(items), MAX_ITEMS)):
+                work: dict[str, object] = {self.field: [item_id for item_id, _ in chunk]}
+                if rounding and (rounded := rounding.sum_up([minutes for _, minutes in chunk])):
                     work["quantity"] = money.hours(rounded)
                 yield with_defaults(InvoiceLine, description=description or None, **work)
 
@@ -197,7 +198,7 @@ class Time(DatedKind):
     selection = "time"
     noun = "time entry"
     heading = "work"
-    without_amount = "has no rate. Give it an ⟨hourly_rate⟩ first, or leave it out."
+    without_amount = f"has no rate. Give it an {part('hourly_rate')} first, or leave it out."
     table = time_entries
     items = select_items(
         time_entries, day=time_entries.c.date, minutes=time_entries.c.duration_minutes, rate=time_entries.c.hourly_rate

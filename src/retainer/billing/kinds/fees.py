@@ -26,7 +26,7 @@ from retainer.billing.kinds.base import (
 )
 from retainer.billing.reading import PROJECTS, DocumentProject
 from retainer.documents.wording import fee_text
-from retainer.errors import BodyErrors
+from retainer.errors import BodyErrors, part
 from retainer.schema.billing import invoice_lines
 from retainer.schema.work import projects
 from retainer.store.engines.sql import is_listed
@@ -95,7 +95,7 @@ class Fees(WorkKind):
         project = context.projects.get(line.project_id or 0)
         fees = self.keys_of(line)
         if not fees:
-            errors.error("project_id", "Is required with ⟨fee_month⟩: whose retainer is billed?")
+            errors.error("project_id", f"Is required with {part('fee_month')}: whose retainer is billed?")
         for fee in fees:
             self.validate(errors, fee, line, project, context)
         if line.quantity is not None and line.quantity <= 0:
@@ -122,15 +122,15 @@ class Fees(WorkKind):
         start = project.fees_from or FIRST_DAY
         currency = context.invoice.currency
         if project.billing_type != "retainer" and is_new:
-            reason = f"its ⟨billing_type⟩ is {project.billing_type}"
-            errors.error("fee_month", f"⟨Project {project.id}⟩ has no monthly fee: {reason}.")
+            reason = f"its {part('billing_type')} is {project.billing_type}"
+            errors.error("fee_month", f"{part(f'Project {project.id}')} has no monthly fee: {reason}.")
         elif fee.month < start[:7] and is_new:
-            advice = "Choose a later month, or change the ⟨start_date⟩ of the project first."
-            errors.error("fee_month", f"⟨Project {project.id}⟩ begins on ⟨{start}⟩. {advice}")
+            advice = f"Choose a later month, or change the {part('start_date')} of the project first."
+            errors.error("fee_month", f"{part(f'Project {project.id}')} begins on {part(start)}. {advice}")
         elif line.unit_price is not None:
             return
         elif project.retainer_amount is None:
-            errors.error("unit_price", f"Is required, since project {project.id} has no ⟨retainer_amount⟩.")
+            errors.error("unit_price", f"Is required, since project {project.id} has no {part('retainer_amount')}.")
         elif project.currency != currency and project.client_id == context.invoice.client_id:
             errors.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
 

@@ -18,7 +18,7 @@ from retainer.billing.kinds.base import (
     select_items,
 )
 from retainer.billing.kinds.fixed_fees import DueMilestone, FixedFee, load_fixed_fees
-from retainer.errors import BodyErrors
+from retainer.errors import LEAVE_OUT, BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating
@@ -66,7 +66,7 @@ class Milestones(WorkKind):
 
     def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
         if project_ids and line.project_id not in {None, *project_ids}:
-            errors.error("project_id", "Is not that of the milestone. ⟨Leave it out⟩.")
+            errors.error("project_id", f"Is not that of the milestone. {LEAVE_OUT}.")
         super().place_in_project(errors, line, project_ids)
 
     def day_of(self, item: RecordedItem, context: LineContext) -> str:

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Table, Update, bindparam, select, update
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.billing.rules import is_counted
+from retainer.errors import LEAVE_OUT
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, DISCOUNT_SHARES, FEE_LINES, INVOICE_LINES
 from retainer.schema.billing import (
@@ -112,7 +113,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     if quote is None:
         return
     if invoice.currency not in {None, quote.currency}:
-        tx.error("currency", f"Is {quote.currency}, that of the quote's lines. ⟨Leave it out⟩.")
+        tx.error("currency", f"Is {quote.currency}, that of the quote's lines. {LEAVE_OUT}.")
     invoice.contact_id = invoice.contact_id or quote.contact_id
     invoice.project_id = invoice.project_id or quote.converted_project_id or quote.project_id
     invoice.currency = invoice.currency or quote.currency

@@ -20,7 +20,7 @@ from retainer.billing.merging import keep_equal_lines, merge_lines
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, effective_status, is_converted
 from retainer.billing.reading import load_parties, load_projects
 from retainer.billing.writing import save_lines
-from retainer.errors import BodyErrors, Refusal
+from retainer.errors import BodyErrors, Refusal, for_callers, part
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
@@ -40,7 +40,8 @@ TRANSITIONS = {
     "sent": ("accepted", "declined", "cancelled"),
     **dict.fromkeys(("accepted", "declined", "expired", "cancelled"), ("draft",)),
 }
-REOPEN = {"Set its status to draft first.": 'PATCH /quotes/{quote_id} with {"status": "draft"}'}
+REOPEN_CALL = for_callers(': PATCH /quotes/{quote_id} with {"status": "draft"}')
+REOPEN = f"Set its status to draft first{REOPEN_CALL}."
 LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
 LOCKED_IN_USE = [name for name in writable_fields(Quote) if name != "external_id"]
@@ -86,7 +87,7 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     if before and has_become:
         relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
-        advice = REOPEN if "draft" in TRANSITIONS[former] else {}
+        advice = REOPEN if "draft" in TRANSITIONS[former] else ""
         relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS, advice)
     accept_lines(tx, quote, former)
     parties = load_parties(tx, quote.client_id, quote.contact_id, Quote)
@@ -153,9 +154,8 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
     elif quote.status == "accepted" != former and not any(map(rules.is_counted, quote.lines)) and tx.readable("lines"):
         tx.error("accepted_line_ids", "All lines are optional: name those that the client accepts.")
     if quote.status == "sent" != former and quote.valid_until < tx.today and tx.readable("valid_until", "issue_date"):
-        message = (
-            f"Cannot be sent: it was valid until ⟨{quote.valid_until}⟩. Move ⟨valid_until⟩ to ⟨{tx.today}⟩ or later."
-        )
+        advice = f"Move {part('valid_until')} to {part(tx.today)} or later."
+        message = f"Cannot be sent: it was valid until {part(quote.valid_until)}. {advice}"
         tx.error("status", message, "invalid_transition")
 
 

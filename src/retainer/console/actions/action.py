@@ -28,7 +28,6 @@ from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
-from retainer.web.direction import plain
 from retainer.web.forms import Form
 
 SHOWN = (
@@ -271,7 +270,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         """Return why an action is not possible: because of the status of the record, or as the API says it."""
         status, target = getattr(stage.record, "status", ""), self.fixed.get("status", "")
         if refusal is not None and (not target or refusal.code != "invalid_transition" or self.when(stage.record)):
-            return refusal.message
+            return worded(refusal, stage.kind.record.__struct_encode_fields__)
         if not target:
             return ""
         word = "a draft" if status == "draft" else "voided" if status == "void" else word_of(status).lower()
@@ -289,8 +288,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         facts = self.facts(stage, values)
         changes = list(changes_of(values, stage, facts["client"]))
         values.names.load()
-        found = (in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ()))
-        warnings = [sentence.replace(plain(facts["client"]), facts["client"]) for sentence in found]
+        warnings = [in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())]
         is_document = type(stage.made) in {Invoice, CreditNote} - {kind.record}
         document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
         unseen = [] if stage.after or stage.context.form.texts else [UNSEEN]

@@ -68,7 +68,9 @@ class FormLayout(FormInputs):
         """Write the labels of the page into the errors of the form."""
         names = self.kind.record.__struct_encode_fields__ if self.kind else {field.name for field in self.fields}
         for path, sentences in self.form.errors.items():
-            self.form.errors[path] = [in_words(sentence, names, self.asked(path)) for sentence in sentences]
+            self.form.errors[path] = [
+                in_words(sentence, names, {"Is required": self.asked(path)}) for sentence in sentences
+            ]
 
     def asked(self, path: str) -> str:
         """Return the error of a blank field, like `Enter a name`."""

@@ -26,7 +26,6 @@ from retainer.schema import metadata
 from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, is_issued
 from retainer.schema.columns import in_literals
 from retainer.values.reading import writable_fields
-from retainer.web.direction import isolated
 
 Printable = Invoice | Quote | CreditNote
 Sums = Sequence[tuple[str, Decimal]]
@@ -36,10 +35,8 @@ Named = Mapping[str, Value | str | None]
 def warnings(page: AnyPage) -> list[str]:
     if not isinstance(page.own, Invoice | Quote) or page.own.status != "draft":
         return []
-    name = page.document.customer.name
     preceding = load_preceding(page.tx, page.own) if isinstance(page.own, Invoice) else None
-    found = [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today, preceding)]
-    return [sentence.replace(name, isolated(name)) for sentence in found]
+    return [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today, preceding)]
 
 
 def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:

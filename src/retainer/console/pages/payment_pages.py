@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from retainer.billing import payments
+from retainer.billing.payments import SURPLUS
 from retainer.console import typed, words
 from retainer.console.actions.payments import DAY, METHODS, OTHER_DAY, doubt_about
 from retainer.console.controls.control import Field, FormPlace, Place
@@ -12,8 +12,9 @@ from retainer.console.controls.plain import Amount, Flag
 from retainer.console.editing.calls import call
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.editing.sheet import Sheet
+from retainer.console.labels import in_words
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import FieldErrors, Refusal, Sentence, invalid, marked
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.schema.billing import OPEN_INVOICES, invoices
@@ -40,8 +41,8 @@ TOLD = (
     "Select what was paid. A blank amount is the balance due; a part of it is still due afterwards.",
     "If anything is wrong, nothing is recorded.",
 )
-MORE = f"These are the first {MAX_SHOWN} open invoices. For others, filter the list of invoices by client first."
 ELSEWHERE = "Record a surplus on the page of the invoice."
+MORE = f"These are the first {MAX_SHOWN} open invoices. For others, filter the list of invoices by client first."
 
 
 def client_of(context: PageContext) -> str:
@@ -122,7 +123,7 @@ def note(errors: FieldErrors, id_: int, refusal: Refusal) -> None:
     found: dict[str, list[str]] = refusal.members.get("errors") or {"": [refusal.message]}
     for path, messages in found.items():
         said = errors.setdefault(fields.get(path, f"{CHOSEN}{id_}"), [])
-        texts = (Sentence(marked(text).replace(payments.SURPLUS, ELSEWHERE)) for text in messages)
+        texts = (in_words(text, (), {SURPLUS: ELSEWHERE}) for text in messages)
         said.extend(text for text in texts if text not in said)
 
 

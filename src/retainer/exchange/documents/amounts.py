@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from retainer.billing.invoices.history import PastLine, is_tolerable
 from retainer.documents.facts import TaxShare
+from retainer.errors import part
 from retainer.exchange.columns import CellForm, Cells
 from retainer.exchange.tables import BadCell, read_decimal
 from retainer.values import money
@@ -96,8 +97,8 @@ def read_units(text: str, field: str, form: CellForm, currency: str) -> int | No
     number = read_number(text, field, form)
     try:
         return None if number is None else minor_units(number, currency)
-    except ValueError:
-        raise BadCell(f"`{text}` has more digits than amounts in {currency}.") from None
+    except ValueError as error:
+        raise BadCell(str(error)) from None
 
 
 def read_amounts(rows: Sequence[Cells], form: CellForm, currency: str) -> Amounts:
@@ -135,8 +136,8 @@ def _read_line(cells: Cells, form: CellForm, currency: str) -> AmountLine | None
     taxes = [each for each in (units("line_tax"), units("line_tax_2")) if each is not None]
     tax, gross = sum(taxes) if taxes else None, units("line_total")
     if gross is not None and tax is not None and gross != net + tax:
-        whole, parts = amount_of(gross, currency), amount_of(net + tax, currency)
-        raise BadCell(f"Has a line of {whole}, but its net and its tax are {parts}.")
+        whole, added = (part(amount_of(units, currency)) for units in (gross, net + tax))
+        raise BadCell(f"Has a line of {whole}, but its net and its tax are {added}.")
     return AmountLine(text, net, tax, _read_rate(cells, form), quantity, price, discount)
 
 
@@ -224,8 +225,8 @@ def _completed(amounts: Amounts, rates: Rates, default: Decimal) -> tuple[list[P
         shares = _fitted(shares, counts, amounts.total)
     for share in shares:
         if not is_tolerable(share, counts[share.tax_rate]):
-            due, of = (amount_of(units, amounts.currency) for units in (share.tax, share.taxable))
-            raise BadCell(f"Has {due} of tax on {of}, which is not {share.tax_rate:f} %.")
+            due, of = (part(amount_of(units, amounts.currency)) for units in (share.tax, share.taxable))
+            raise BadCell(f"Has {due} of tax on {of}, which is not {part(f'{share.tax_rate:f}')} %.")
     _require(amounts, shares)
     currency = amounts.currency
     taxes = [TaxShare(rate, amount_of(net, currency), amount_of(tax, currency)) for rate, net, tax in shares]
@@ -256,7 +257,7 @@ def _require(amounts: Amounts, shares: list[Share]) -> None:
     said = (("total", amounts.total, [share.gross for share in shares]), ("tax", amounts.tax, [s.tax for s in shares]))
     for name, whole, parts in said:
         if whole is not None and whole != sum(parts):
-            stated, given = (amount_of(each, amounts.currency) for each in (whole, sum(parts)))
+            stated, given = (part(amount_of(each, amounts.currency)) for each in (whole, sum(parts)))
             raise BadCell(f"Its lines give a {name} of {given}, but it says {stated}.")
     if sum(share.gross for share in shares) < 0:
         raise BadCell("Is negative, as a credit note is. Credit the invoice that it corrects.")

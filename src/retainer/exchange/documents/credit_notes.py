@@ -5,14 +5,14 @@ from decimal import Decimal
 
 import msgspec
 
-from retainer.billing.credit_notes.history import PastCreditNote
+from retainer.billing.credit_notes.history import PastCreditNote, too_much
 from retainer.billing.invoices.history import PastInvoice
 from retainer.exchange import tables
 from retainer.exchange.columns import Cells, SourceTable
 from retainer.exchange.documents.amounts import NONE, read_number
 from retainer.exchange.plans import DescribedRow
 from retainer.exchange.tables import BadCell, name_of
-from retainer.values.exact import DIGITS
+from retainer.values.exact import minor_units
 
 LIMITS = {"number": 50, "invoice": 50, "description": 2000}
 DRAFTS = frozenset({"draft", "entwurf"})
@@ -86,12 +86,14 @@ def credit(invoice: PastInvoice, client: str, candidates: Iterable[CreditCandida
     credited = NONE
     for each in candidates:
         total = each.note.total if each.note else NONE
-        if -int(total.as_tuple().exponent) > DIGITS[invoice.currency]:
-            each.reason = f"`{total}` has more digits than amounts in {invoice.currency}."
+        try:
+            minor_units(total, invoice.currency)
+        except ValueError as error:
+            each.reason = str(error)
             continue
         each.client, each.currency = client, invoice.currency
         if total > left - credited:
-            each.reason = f"Is {total}, but only {left - credited} of invoice {invoice.number} is left to credit."
+            each.reason = too_much(total, left - credited, invoice.number)
         else:
             credited += total
     return credited

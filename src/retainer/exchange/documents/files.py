@@ -14,7 +14,7 @@ import msgspec
 
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.invoices.history import PastInvoice, PastPayment, State
-from retainer.errors import FieldErrors, invalid
+from retainer.errors import FieldErrors, invalid, part
 from retainer.exchange import tables
 from retainer.exchange.columns import (
     CellForm,
@@ -238,7 +238,7 @@ def _require_payments(invoice: PastInvoice, credited: Decimal) -> None:
     if invoice.state == "void" and invoice.payments:
         raise BadCell("Is void, but has payments.")
     if invoice.state == "paid" and invoice.paid + credited < invoice.total:
-        message = f"Is paid, but of {invoice.total} {invoice.currency} only {invoice.paid} was."
+        message = f"Is paid, but of {part(invoice.total)} {invoice.currency} only {part(invoice.paid)} was."
         raise BadCell(f"{message} If a credit note covers the rest, add credits.csv to a ZIP.")
 
 

@@ -12,7 +12,7 @@ from retainer.billing.credit_notes.history import PastCreditNote
 from retainer.billing.invoices import history
 from retainer.billing.invoices.history import PastInvoice
 from retainer.crm.clients import Client, create_client
-from retainer.errors import invalid
+from retainer.errors import invalid, part
 from retainer.exchange import plans
 from retainer.exchange.documents.candidates import Candidate, Item, SeriesNumbers, decode
 from retainer.exchange.documents.credit_notes import CreditCandidate
@@ -103,11 +103,12 @@ def _is_there(tx: Tx, document: PastInvoice | PastCreditNote) -> bool:
     if row is None:
         return False
     other_id, currency, total, program = row
+    other = part(f"{kind} {other_id}")
     if program is None:
-        raise invalid({"number": [f"Is that of {kind} {other_id}, which was issued here."]})
+        raise invalid({"number": [f"Is that of {other}, which was issued here."]})
     is_other = isinstance(document, PastInvoice) and document.currency != currency
     if is_other or total != minor_units(document.total, currency):
-        raise invalid({"number": [f"Is that of {kind} {other_id}, which was imported with another total."]})
+        raise invalid({"number": [f"Is that of {other}, which was imported with another total."]})
     return True
 
 
@@ -131,10 +132,10 @@ def _program(job: Job) -> str:
 def _write_invoice(tx: Tx, job: Job, candidate: Candidate, invoice: PastInvoice) -> None:
     late = [payment.day for payment in invoice.payments if payment.day > tx.today]
     if late:
-        raise invalid({"paid_date": [f"Is {late[0]}, which is to come."]})
+        raise invalid({"paid_date": [f"Is {part(late[0])}, which is to come."]})
     holder = _find_client(tx, candidate) or _create_client(tx, job, candidate, invoice)
     if not candidate.has_currency and holder.currency != invoice.currency:
-        message = f"Is not in the file, and client {holder.id} is billed in {holder.currency}: say it in the file."
+        message = f"Is not in the file, and its client is billed in {holder.currency}: say it in the file."
         raise invalid({"currency": [message]})
     jobs.note_record(tx, job, "invoices", history.write(tx, invoice, holder.id, _program(job), candidate.pdf))
     job.count("invoices")

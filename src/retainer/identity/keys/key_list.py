@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from sqlalchemy import bindparam, select
 
-from retainer.errors import Refusal, invalid
+from retainer.errors import NoSuchRecord, invalid
 from retainer.kernel.query import Query
 from retainer.schema.identity import api_keys, users
 from retainer.store.engines.base import Row
@@ -109,7 +109,7 @@ def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
 def get_key(tx: Tx, key_id: int) -> Key:
     row = tx.one(ONE, id=key_id)
     if row is None:
-        raise Refusal("not_found", f"There is no key {key_id}.")
+        raise NoSuchRecord("key", key_id)
     return _key(row, tx.now)
 
 

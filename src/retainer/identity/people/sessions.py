@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Table, bindparam, case, delete, func, select, update
 
-from retainer.errors import Refusal
+from retainer.errors import NoSuchRecord, Refusal
 from retainer.identity import actors, audit
 from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
 from retainer.schema.identity import accounts, password_links, pending_sign_ins, sessions, users
@@ -135,7 +135,7 @@ def end(tx: Tx, session_id: int) -> None:
     """End a session of the account, if it has not ended. Raises `not_found`."""
     row = tx.one(ONE, id=session_id)
     if row is None:
-        raise Refusal("not_found", f"There is no session {session_id}.")
+        raise NoSuchRecord("session", session_id)
     user_name, ended_at = row
     if ended_at is None:
         tx.update_columns(sessions, session_id, {"ended_at": tx.now})

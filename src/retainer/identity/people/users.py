@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import bindparam, delete, insert, literal_column, select
 
-from retainer.errors import BodyErrors, Refusal, invalid
+from retainer.errors import BodyErrors, NoSuchRecord, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import operator, select_operator
@@ -172,7 +172,7 @@ def list_users(tx: Tx) -> list[Fields]:
 def get_user(tx: Tx, user_id: int) -> Fields:
     row = tx.one(ONE, id=user_id)
     if row is None:
-        raise Refusal("not_found", f"There is no user {user_id}.")
+        raise NoSuchRecord("user", user_id)
     return _fields_of(row, tx.actor.currency)
 
 

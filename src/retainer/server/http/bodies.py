@@ -12,7 +12,7 @@ from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.kernel.downloads import needing_room
 from retainer.kernel.http import MAX_BODY_BYTES, Request
-from retainer.kernel.uploads import MAX_UPLOAD_BYTES, UNKNOWN_SENDER, may_be_large, temporary_file
+from retainer.kernel.uploads import MAX_UPLOAD_BYTES, UnknownSender, may_be_large, temporary_file
 from retainer.server.http.exchange import Exchange, WaitingExchanges
 from retainer.values.decoding import decoder
 
@@ -146,7 +146,7 @@ class Bodies:
         request.body = b"".join(exchange.body)
         exchange.body.clear()
         if max(exchange.size, length_of(request)) > self._limit(exchange):
-            self._leave_place(exchange, Refusal("body_too_large", self._excess(exchange)))
+            self._leave_place(exchange, self._excess(exchange))
             return
         request.has_body = False
         if request.upload is not None:  # its time begins when the file has come
@@ -157,12 +157,12 @@ class Bodies:
         refusal = request.refusal or (None if is_complete else incomplete(request, self._seconds(exchange)))
         self._leave_place(exchange, refusal)
 
-    def _excess(self, exchange: Exchange) -> str:
+    def _excess(self, exchange: Exchange) -> Refusal:
         if exchange.places is self.uploads:
-            return FILE_TOO_LARGE
+            return Refusal("body_too_large", FILE_TOO_LARGE)
         if not may_be_large(exchange.request):
-            return TOO_LARGE
-        return UNKNOWN_SENDER if length_of(exchange.request) else WITHOUT_LENGTH
+            return Refusal("body_too_large", TOO_LARGE)
+        return UnknownSender() if length_of(exchange.request) else Refusal("body_too_large", WITHOUT_LENGTH)
 
     def _leave_place(self, exchange: Exchange, refusal: Exception | None) -> None:
         following = exchange.places.release(exchange.subject)
