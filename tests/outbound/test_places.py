@@ -40,7 +40,9 @@ def fill(places, waiting):
     """Lease work in its order, as the loops do; return it."""
 
     def find():
-        return [each for each in waiting if str(each.account_id) not in places.sated[1:-1].split(",")][: places.total]
+        return [each for each in waiting if str(each.account_id) not in places.accounts_at_limit[1:-1].split(",")][
+            : places.total
+        ]
 
     def lease(work):
         waiting.remove(work)

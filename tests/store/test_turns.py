@@ -11,7 +11,7 @@ from testing.process import PATIENCE, until
 
 from retainer.errors import Refusal
 from retainer.store.engines import Sqlite, base, turns
-from retainer.store.engines.base import Busy, DeadlineExceeded, OutcomeUnknown, Paused, Unavailable
+from retainer.store.engines.base import AccountPaused, Busy, DeadlineExceeded, OutcomeUnknown, Unavailable
 from retainer.store.tables import totals
 from tests.databases import only_sqlite
 
@@ -197,7 +197,7 @@ def test_a_pause_that_is_longer_than_a_write_may_wait_refuses_it_at_once(store, 
     with waiting_writer(store.engine, 2):
         compute(2 * turns.LONG_SECONDS)
         taken.hand_on()
-    with pytest.raises(Paused) as paused:
+    with pytest.raises(AccountPaused) as paused:
         taken.take(1)
     assert paused.value.retry_seconds - base.WAIT_SECONDS > 0
     taken.take(2)
@@ -208,7 +208,7 @@ def test_a_writer_that_already_waits_pauses_too_if_its_account_has_to(store, mon
     taken, outcomes = store.engine.turns, []
 
     def write_again():
-        with pytest.raises(Paused):
+        with pytest.raises(AccountPaused):
             taken.take(1)
         outcomes.append("refused")
 
@@ -260,7 +260,7 @@ def test_few_writers_of_an_account_wait_for_the_end_of_its_pause(store):
     taken.pauses[1] = time.monotonic() + base.WAIT_SECONDS - 1
     for _ in range(turns.PAUSING_SHARE):
         assert taken.pausing.acquire(1, 0)
-    with pytest.raises(Paused):
+    with pytest.raises(AccountPaused):
         taken.take(1)
 
 

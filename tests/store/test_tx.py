@@ -9,7 +9,7 @@ from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.store.announcements import deleting, updating
 from retainer.store.engines.base import Unavailable
-from retainer.store.statements import CACHE_SIZE, Deferred
+from retainer.store.statements import CACHE_SIZE, DeferredStatement
 from retainer.store.tables import ACCOUNT, NOW, totals
 from retainer.store.tx import Actor
 from tests.databases import each_database, only_sqlite
@@ -198,14 +198,14 @@ def test_the_least_recently_used_statements_are_dropped(api):
         built.append(number)
         return select(clients.c.id).where(clients.c.id > number)
 
-    first = statements.of_all(Deferred(build, (0,)))
-    assert statements.of_all(Deferred(build, (0,))) is first
+    first = statements.of_all(DeferredStatement(build, (0,)))
+    assert statements.of_all(DeferredStatement(build, (0,))) is first
     for number in range(1, CACHE_SIZE):
-        statements.of_all(Deferred(build, (number,)))
-    statements.of_all(Deferred(build, (0,)))
+        statements.of_all(DeferredStatement(build, (number,)))
+    statements.of_all(DeferredStatement(build, (0,)))
     assert built == [*range(CACHE_SIZE)], "each was built once"
-    statements.of_all(Deferred(build, (CACHE_SIZE,)))
-    statements.of_all(Deferred(build, (0,)))
+    statements.of_all(DeferredStatement(build, (CACHE_SIZE,)))
+    statements.of_all(DeferredStatement(build, (0,)))
     assert len(built) == CACHE_SIZE + 1, "the one that was used last has stayed"
-    statements.of_all(Deferred(build, (1,)))
+    statements.of_all(DeferredStatement(build, (1,)))
     assert built[-1] == 1, "the one that was not used for longest has gone"

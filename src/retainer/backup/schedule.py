@@ -24,7 +24,7 @@ Note = Callable[[Path, int], None]
 """Logs a backup, and its size in bytes."""
 
 
-class Stopped(Exception):
+class ServerStopped(Exception):
     """The server ends: the current backup is abandoned."""
 
 
@@ -45,7 +45,7 @@ class Schedule(Background):
         if sys.platform == "linux":  # where each thread has a priority
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        with suppress(BackupBusy, Stopped):  # Busy: a command makes one
+        with suppress(BackupBusy, ServerStopped):  # Busy: a command makes one
             return min(self._back_up_if_due(), timedelta(seconds=CLOCK_SECONDS))
         return None
 
@@ -70,7 +70,7 @@ class Schedule(Background):
 
     def _abandon_if_stopped(self, *_: object) -> None:
         if self.stopped.is_set():
-            raise Stopped
+            raise ServerStopped
 
 
 def backups_until(now: datetime, database: Path, folder: Path) -> dict[datetime, Path]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from retainer.billing.quotes.quotes import load_quote, save_quote
 from retainer.billing.quotes.types import Quote
 from retainer.billing.rules import is_counted
-from retainer.client_pages.shown import Shown
+from retainer.client_pages.shown import ShownDocument
 from retainer.client_pages.visitors import Visitor
 from retainer.errors import InvalidValue
 from retainer.identity import audit
@@ -29,7 +29,7 @@ class ClientAnswer(NamedTuple):
     version: str
 
 
-def read_answer(form: Form, shown: Shown) -> ClientAnswer | None:
+def read_answer(form: Form, shown: ShownDocument) -> ClientAnswer | None:
     """Return what a form says; None with the errors of its fields, in the language of the quote."""
     words, accepts = shown.words, form.text("answer") == "accept"
     answer = ClientAnswer(

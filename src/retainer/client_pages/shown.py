@@ -26,7 +26,7 @@ DAYS = {"accepted": "accepted_at", "declined": "declined_at"}
 """The moments that the sentence about a quote names, by its status."""
 
 
-class Shown(NamedTuple):
+class ShownDocument(NamedTuple):
     """A document as a client sees it, read in one snapshot."""
 
     record: Invoice | Quote
@@ -61,14 +61,14 @@ def load_record(tx: Tx, visitor: Visitor) -> Invoice | Quote:
     return load_quote(tx, visitor.quote_id) if visitor.quote_id else load_invoice(tx, visitor.invoice_id or 0)
 
 
-def load_shown(tx: Tx, visitor: Visitor) -> Shown:
+def load_shown(tx: Tx, visitor: Visitor) -> ShownDocument:
     record = load_record(tx, visitor)
     holder = "quote" if isinstance(record, Quote) else "invoice"
     pdf = documents.prepare("pdf", tx, record)
-    return Shown(record, pdf, list_shown(tx, holder, record.id, MAX_FILES), tx.today, tx.actor.timezone)
+    return ShownDocument(record, pdf, list_shown(tx, holder, record.id, MAX_FILES), tx.today, tx.actor.timezone)
 
 
-def sentence_about(shown: Shown, is_late: bool) -> tuple[str, str]:  # noqa: FBT001
+def sentence_about(shown: ShownDocument, is_late: bool) -> tuple[str, str]:  # noqa: FBT001
     """Return the tone and the sentence of what has become of a document, and of what the client can do now."""
     record, words, document = shown.record, shown.words, shown.pdf.document
     issuer = document.issuer.name
@@ -101,7 +101,7 @@ def has_einvoice(record: Invoice | Quote) -> bool:
     return isinstance(record, Invoice) and record.status != "void" and not record.is_imported
 
 
-def context_of(shown: Shown, visitor: Visitor) -> dict[str, object]:
+def context_of(shown: ShownDocument, visitor: Visitor) -> dict[str, object]:
     """Return what the template needs: the texts of the PDF, which client and document have in common, and the state."""
     document, record, words = shown.pdf.document, shown.record, shown.words
     layout = build_layout(document)

@@ -10,7 +10,7 @@ from urllib.parse import quote as quoted
 from retainer.billing import files as documents
 from retainer.billing.client_links import PATH
 from retainer.client_pages.answering import ClientAnswer, read_answer, save_answer
-from retainer.client_pages.shown import Shown, context_of, load_record, load_shown
+from retainer.client_pages.shown import ShownDocument, context_of, load_record, load_shown
 from retainer.client_pages.visitors import Visitor, find_visitor
 from retainer.client_pages.wording import WORDS, language_of
 from retainer.errors import Refusal, method_not_allowed, not_found
@@ -96,7 +96,7 @@ class ClientPages:
         self.limiter.hit(f"link:{visitor.link_id}", LINK_LIMIT).admit()
         return self._file(path, visitor)
 
-    def _read(self, visitor: Visitor) -> Shown:
+    def _read(self, visitor: Visitor) -> ShownDocument:
         with self.store.begin(visitor, write=False) as tx:
             tx.snapshot()
             shown = load_shown(tx, visitor)
@@ -105,7 +105,7 @@ class ClientPages:
             raise Unusable(shown.words["draft"], why, shown.pdf.document.language)
         return shown
 
-    def _page(self, request: Request, visitor: Visitor, shown: Shown, form: Form) -> Response:
+    def _page(self, request: Request, visitor: Visitor, shown: ShownDocument, form: Form) -> Response:
         values = context_of(shown, visitor)
         status = 422 if form.errors or form.message else 200
         return _respond("document", status, form=form, base=PATH, token=quoted(token_of(request), safe=""), **values)
@@ -116,7 +116,7 @@ class ClientPages:
         file = prepared.finish(visitor.account_id, self.run_apart)
         return Response(200, [*file.headers(media_type), *HEADERS.items()], file.content, file.download)
 
-    def _prepared(self, path: str, visitor: Visitor, shown: Shown) -> tuple[PreparedFile, str]:
+    def _prepared(self, path: str, visitor: Visitor, shown: ShownDocument) -> tuple[PreparedFile, str]:
         if path == "/pdf":
             return shown.pdf, documents.PDF
         with self.store.begin(visitor, write=False) as tx:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table
 
-from retainer.console.own_records import OWN_RECORDS, Own
+from retainer.console.own_records import OWN_RECORDS, OwnAccess
 from retainer.errors import Refusal, not_found
 from retainer.kernel.paging import Page, Paged, first_records
 from retainer.kernel.query import Filter, parameters
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     changing: Operation | None
     deleting: Operation | None
     parent: Table | None
-    own_only: Own | None = None
+    own_only: OwnAccess | None = None
     """How the role sees its user's own records, if it sees no others."""
 
     @property

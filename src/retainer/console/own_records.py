@@ -49,7 +49,7 @@ class OwnProjects(ProjectFilter):
     ] = None
 
 
-class Own(NamedTuple):
+class OwnAccess(NamedTuple):
     """How a role sees its user's own records of a kind, and which operations it has on them."""
 
     owner: str
@@ -63,13 +63,13 @@ class Own(NamedTuple):
     """Whether forms offer the records of everyone by name, such as open projects to record time on."""
 
 
-OWN_RECORDS: Mapping[str, Own] = MappingProxyType(
+OWN_RECORDS: Mapping[str, OwnAccess] = MappingProxyType(
     {
-        "projects": Own("user_id", OF_PROJECTS, frozenset(), OwnProjects, is_named=True),
-        "tasks": Own("assignee_id"),
-        "time-entries": Own("user_id"),
-        "expenses": Own("user_id", OF_EXPENSES),
-        "tickets": Own("assignee_id", methods=frozenset({"POST", "PATCH"})),
+        "projects": OwnAccess("user_id", OF_PROJECTS, frozenset(), OwnProjects, is_named=True),
+        "tasks": OwnAccess("assignee_id"),
+        "time-entries": OwnAccess("user_id"),
+        "expenses": OwnAccess("user_id", OF_EXPENSES),
+        "tickets": OwnAccess("assignee_id", methods=frozenset({"POST", "PATCH"})),
     }
 )
 

@@ -21,7 +21,7 @@ UNANNOUNCED = {"invoice.draft", "quote.expired"}
 """Statuses that nothing becomes by a change: an invoice begins as a draft, a quote expires with its last day."""
 
 
-class Announced(NamedTuple):
+class AnnouncedResource(NamedTuple):
     """A resource whose changes are announced."""
 
     name: str
@@ -41,7 +41,7 @@ def is_announced(resource: Resource) -> bool:
     return resource.table is not None and resource.table.info["announced"] and resource.operations[0].paged
 
 
-def _announced(resource: Resource) -> Announced:
+def _announced(resource: Resource) -> AnnouncedResource:
     table, (listing, *others) = resource.table, resource.operations
     if table is None or resource.scope is None:
         raise TypeError(f"{resource.path} has no table or no scope, so its records cannot be followed.")
@@ -54,7 +54,7 @@ def _announced(resource: Resource) -> Announced:
         path = path.replace(f"{{{parameter}}}", "{parent_id}")
     is_read_alone = any(each.method == "GET" for each in others)
     address = f"{path}/{{id}}" if is_read_alone else f"{path}?ids={{id}}"
-    return Announced(
+    return AnnouncedResource(
         name, f"{resource.scope}:read", (CREATED, UPDATED, DELETED, *changes), address, _computed(table, model)
     )
 

@@ -28,7 +28,7 @@ from retainer.store.announcements import DELETED
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, is_listed
 from retainer.store.outbox import FIRST_ROW, NEWEST_ID
-from retainer.store.statements import Deferred
+from retainer.store.statements import DeferredStatement
 from retainer.store.tables import events
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id, Instant
@@ -140,10 +140,10 @@ def load_after(
     sent = {"types": encode(types).decode()}
     if record_ids is not None:
         sent["records"] = encode(record_ids).decode()
-    return tx.all(Deferred(_after, (record_ids is not None, limit)), **sent, after=after)
+    return tx.all(DeferredStatement(_after, (record_ids is not None, limit)), **sent, after=after)
 
 
-def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
+def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an argument of DeferredStatement
     """Return the statement of events after a position: it walks the primary key with every filter.
 
     LIMIT is literal: for an unknown one, PostgreSQL plans to read a tenth of all events, and compiles the plan first.

@@ -55,7 +55,7 @@ Kinds = dict[str, tuple[Table, type[Record]]]
 
 
 @dataclass
-class Exported:
+class ExportSummary:
     """What an export has written."""
 
     records: dict[str, int] = field(default_factory=dict)
@@ -72,10 +72,10 @@ def kinds_of(routes: Routes) -> Kinds:
     return {table.name: (table, model) for table, model in found if table is not None}
 
 
-def export(tx: Tx, folder: Path, routes: Routes, formats: list[str], show: Progress = lambda *_: None) -> Exported:
+def export(tx: Tx, folder: Path, routes: Routes, formats: list[str], show: Progress = lambda *_: None) -> ExportSummary:
     """Write everything of the account of a snapshot into an empty folder. Raises OSError."""
     write_account(tx, folder)
-    exported, kinds = Exported(), kinds_of(routes)
+    exported, kinds = ExportSummary(), kinds_of(routes)
     for name, (table, model) in kinds.items():
         exported.records[name] = write_records(folder, name, stream_records(tx, table, model), formats, show)
     write_documents(tx, folder / "documents", exported, show)
@@ -128,7 +128,7 @@ def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
     write_row(file, values.values())
 
 
-def write_documents(tx: Tx, folder: Path, exported: Exported, show: Progress) -> None:
+def write_documents(tx: Tx, folder: Path, exported: ExportSummary, show: Progress) -> None:
     """Write the PDF and the e-invoice of each issued document and of its versions, and note those that it lacks."""
     for table, record, version, suffix in papers_of(tx):
         part = "" if version is None else f".v{version}"
@@ -186,7 +186,7 @@ def describe(routes: Routes, kinds: Kinds) -> dict[str, dict[str, str]]:
     }
 
 
-def write_manifest(tx: Tx, folder: Path, columns: dict[str, dict[str, str]], exported: Exported) -> None:
+def write_manifest(tx: Tx, folder: Path, columns: dict[str, dict[str, str]], exported: ExportSummary) -> None:
     written = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as file:

@@ -110,7 +110,7 @@ class Person(Actor, frozen=True, gc=False):
         )
 
 
-class Absent(Person, frozen=True, gc=False):
+class AbsentPerson(Person, frozen=True, gc=False):
     """A user for whom a job acts: it writes only while the user is active in the same role, and the account runs."""
 
     def ask(self, tx: Tx) -> Callable[[], bool]:
@@ -118,10 +118,10 @@ class Absent(Person, frozen=True, gc=False):
         return lambda: any(role == self.role and suspended_at is None for role, suspended_at in rows())
 
 
-def absent_user(store: Store, user_id: int) -> Absent | None:
+def absent_user(store: Store, user_id: int) -> AbsentPerson | None:
     """Return an active user of any account as the actor of a job; None if the user is not active."""
     row = store.unscoped_one(ACTIVE_USERS, id=user_id)
-    return None if row is None else Absent(**dict(zip(PERSON_COLUMNS, row, strict=True)))
+    return None if row is None else AbsentPerson(**dict(zip(PERSON_COLUMNS, row, strict=True)))
 
 
 def session_limits(now: str) -> dict[str, str]:

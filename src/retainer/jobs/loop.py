@@ -136,7 +136,7 @@ def run_to_end(store: Store, kinds: JobKinds, account_id: int, job_id: int, show
 
 def lateness(tx: Transaction) -> timedelta:
     """Return how long the longest-waiting job has been due; zero if none is."""
-    row = tx.one(DUE.due, limit=1, sated="[]")
+    row = tx.one(DUE.due, limit=1, accounts_at_limit="[]")
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueJob("", *row).due_at) if row else timedelta()
 
 

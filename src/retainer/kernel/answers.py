@@ -20,7 +20,7 @@ CONTENT = ("content-type", "application/json; charset=utf-8")
 encode = msgspec.json.Encoder(enc_hook=as_text).encode
 
 
-class Created(NamedTuple):
+class CreatedRecord(NamedTuple):
     """The result of an operation that has created a record, where it could have changed one."""
 
     result: object
@@ -119,8 +119,8 @@ class One(Answer):
         return SelectedRecord(result, selectable.limit(result, selection), included)
 
     def respond(self, result: Any, request: Request, /) -> Response:
-        is_new = self.creates or isinstance(result, Created)
-        result = result.result if isinstance(result, Created) else result
+        is_new = self.creates or isinstance(result, CreatedRecord)
+        result = result.result if isinstance(result, CreatedRecord) else result
         headers, record, shown, more, included = [CONTENT], result, result, b"", b""
         if self.meta is not None:
             record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.errors import InvalidValue, Refusal, invalid, not_found
-from retainer.kernel.answers import Created
+from retainer.kernel.answers import CreatedRecord
 from retainer.kernel.body import RequestBody
 from retainer.kernel.resource import Call, Operation
 from retainer.store.constraints import singular
@@ -74,7 +74,7 @@ class ByExternalId(Operation):
         if call.request.header("IF_MATCH") is not None:
             message = f"No {noun} has this external id, so none is in the state of If-Match. Leave it out."
             raise Refusal("precondition_failed", message)
-        return Created(self.create.call(tx, replace(call, ids={})))
+        return CreatedRecord(self.create.call(tx, replace(call, ids={})))
 
     def _body(self, tx: Tx, sent: RequestBody, external_id: str, *, is_new: bool) -> RequestBody:
         """Return the body with the external id of the path; note an error if it has another one, or if it is blank."""

@@ -26,7 +26,7 @@ from retainer.kernel.query import Filter, FilterShapes, Readers, conditions, oth
 from retainer.kernel.selection import Included
 from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R, row_mapper
-from retainer.store.statements import Deferred
+from retainer.store.statements import DeferredStatement
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
 from retainer.values.parameters import from_text, read_number, read_sort
@@ -188,15 +188,15 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     if cursor is not None:
         check_cursor(cursor, keys)
         nulls = tuple(value is None for value in cursor.values)  # which are compared in another way
-        statement = Deferred(_rows, (shape, page.size + 1, "counted", nulls))
+        statement = DeferredStatement(_rows, (shape, page.size + 1, "counted", nulls))
         values |= {f"cursor__{place}": value for place, value in enumerate(cursor.values) if value is not None}
     else:
-        statement = Deferred(_rows, (shape, page.size, "offset" if offset else "counted"))
+        statement = DeferredStatement(_rows, (shape, page.size, "offset" if offset else "counted"))
     is_first = not offset and cursor is None
     if not is_first:
         tx.snapshot()
     rows = tx.all(statement, offset=offset, **values)
-    total = rows[0][-1] if rows else 0 if is_first else tx.value(Deferred(_total, (shape,)), **values)
+    total = rows[0][-1] if rows else 0 if is_first else tx.value(DeferredStatement(_total, (shape,)), **values)
     shown, has_more = rows[: page.size], len(rows) > page.size if cursor else (total or 0) > offset + page.size
     next_link = page.next_link(shown[-1], len(keys)) if has_more and shown else None
     return _paged(records.read_all(shown), page, total or 0, next_link)
@@ -208,7 +208,7 @@ def first_records(
     """Return the first records of a list, without a count of the others, which may be many."""
     filter_shapes, values = shapes_of(filters, tx.actor.user_id)
     shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), sort)
-    rows = tx.all(Deferred(_rows, (shape, size, "uncounted")), **values, **within)
+    rows = tx.all(DeferredStatement(_rows, (shape, size, "uncounted")), **values, **within)
     return row_mapper(table, model).read_all(rows)
 
 

@@ -41,12 +41,12 @@ class Places:
         self._free = total - sum(count - 1 for count in self._held.values())
 
     @property
-    def sated(self) -> str:
+    def accounts_at_limit(self) -> str:
         """Return the accounts that get no further place now, as JSON."""
         return msgspec.json.encode([account_id for account_id in self._held if not self._has_room(account_id)]).decode()
 
     def fill(self, find: Callable[[], Iterable[Work]], lease: Callable[[Work], bool]) -> list[Work]:
-        """Return what could be leased; `find` returns work of accounts that are not sated, the oldest first."""
+        """Return what could be leased; `find` returns work of accounts below their limit, the oldest first."""
         leased: list[Work] = []
         is_filling = True
         while is_filling:
@@ -82,11 +82,11 @@ class Leases(Generic[Work]):
         columns = [time if name == "due_at" else table.c[name] for name in work.__struct_fields__[1:]]
         self.due = (
             select(*columns)
-            .where(is_due, table.c.account_id.not_in(listed("sated", INTEGER)))
+            .where(is_due, table.c.account_id.not_in(listed("accounts_at_limit", INTEGER)))
             .order_by(time)
             .limit(bindparam("limit"))
         )
-        """The work that has waited longest; without that of sated accounts."""
+        """The work that has waited longest; without that of accounts at their limit."""
         this = (table.c.account_id == bindparam("account"), table.c.id == bindparam("id"), time == bindparam("seen"))
         counted = {} if attempts is None else {attempts.name: attempts + 1}
         self.lease = maintaining(table, *this, values={time.name: bindparam("until"), **counted})
@@ -94,7 +94,10 @@ class Leases(Generic[Work]):
     def claim(self, store: Store, places: Places, length: timedelta) -> list[Work]:
         def find(tx: Transaction, limit: int) -> list[Work]:
             until = instant_after(tx.now, length)
-            return [self.work(until, *row) for row in tx.all(self.due, limit=limit, sated=places.sated)]
+            return [
+                self.work(until, *row)
+                for row in tx.all(self.due, limit=limit, accounts_at_limit=places.accounts_at_limit)
+            ]
 
         def lease(work: Work) -> bool:
             values = {"account": work.account_id, "id": work.id, "seen": work.due_at, "until": work.leased_until}

@@ -13,7 +13,7 @@ from retainer.rollups import summaries
 from retainer.schema import rollups
 from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R
-from retainer.store.statements import Deferred
+from retainer.store.statements import DeferredStatement
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY, amount_of
 
@@ -78,7 +78,7 @@ def load_sums(tx: Tx, table: Table, sums: tuple[Sum, ...], filters: Filter, tota
     if total > MAX_SUMMED:
         return None
     shapes, values = shapes_of(filters, tx.actor.user_id)
-    return tx.all(Deferred(_sums, (table, type(filters), shapes, sums)), **values)
+    return tx.all(DeferredStatement(_sums, (table, type(filters), shapes, sums)), **values)
 
 
 def is_money(table: Table, field: str) -> bool:

@@ -22,7 +22,7 @@ A list takes about 5 KB. Filters and orders can be combined in endless ways, so 
 """
 
 
-class Deferred(NamedTuple):
+class DeferredStatement(NamedTuple):
     """A statement that a function of hashable arguments builds, unless its text is cached.
 
     A statement that SQLAlchemy has built takes about 100 KB, its text a twentieth of that.
@@ -32,7 +32,7 @@ class Deferred(NamedTuple):
     arguments: tuple[object, ...]
 
 
-Statement = ClauseElement | Deferred
+Statement = ClauseElement | DeferredStatement
 
 
 class CompiledStatement(NamedTuple):
@@ -52,7 +52,7 @@ class Statements:
         self.of_all = lru_cache(CACHE_SIZE)(partial(self._compile, scope=False))
 
     def _compile(self, statement: Statement, *, scope: bool) -> CompiledStatement:
-        built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
+        built = statement.build(*statement.arguments) if isinstance(statement, DeferredStatement) else statement
         for element in visitors.iterate(built):  # such a bind would take the place of the transaction's value
             if (
                 isinstance(element, BindParameter)

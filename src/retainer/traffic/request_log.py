@@ -13,7 +13,7 @@ from retainer.kernel.query import Query
 from retainer.schema.columns import in_literals
 from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, refusals, requests, status_class
 from retainer.store.engines.sql import TEXT, is_rare
-from retainer.store.statements import Deferred
+from retainer.store.statements import DeferredStatement
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant
 from retainer.values.kinds import Id, Instant, Text191
@@ -159,10 +159,10 @@ def _search(tx: Tx, values: Values, limit: int) -> LogPage:
     values |= {"limit": limit + 1, "scanned": MAX_SCANNED}
     tx.snapshot()
     is_compared = not names - {_index_of(names)} <= RANGE.keys()
-    end = tx.one(Deferred(_end_of_scan, (names,)), **values) if is_compared else None
+    end = tx.one(DeferredStatement(_end_of_scan, (names,)), **values) if is_compared else None
     if end is not None:
         values |= {"end_instant": end[0], "end_number": end[1]}
-    rows = tx.all(Deferred(_page, (names, end is not None)), **values)
+    rows = tx.all(DeferredStatement(_page, (names, end is not None)), **values)
     found = [LoggedRequest(*[*row, msgspec.json.decode(refused or "[]")]) for *row, refused in rows]
     if len(found) > limit:
         return LogPage(found[:limit], found[limit - 1].position, None)
@@ -208,7 +208,7 @@ def _end_of_scan(names: frozenset[str]) -> Select[Any]:
     return places.limit(1).offset(bindparam("scanned"))
 
 
-def _page(names: frozenset[str], is_cut: bool) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
+def _page(names: frozenset[str], is_cut: bool) -> Select[Any]:  # noqa: FBT001  # an argument of DeferredStatement
     others = names - {_index_of(names)}
     compared = [condition for name, condition in COMPARED.items() if name in others]
     cut = [tuple_(bindparam("end_instant"), bindparam("end_number")) < PLACE] if is_cut else []

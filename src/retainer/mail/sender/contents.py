@@ -60,7 +60,7 @@ class Unsendable(Exception):
         self.is_gone = is_gone
 
 
-class Drawn(NamedTuple):
+class DrawnFile(NamedTuple):
     """A file of a message: its bytes, or its copy on disk."""
 
     name: str
@@ -68,7 +68,7 @@ class Drawn(NamedTuple):
     content: bytes | Download
 
 
-class Undrawn(NamedTuple):
+class DocumentToDraw(NamedTuple):
     """A document of a message, which is drawn after the transaction."""
 
     name: str
@@ -83,7 +83,7 @@ class Contents(NamedTuple):
     to: list[str]
     message_id: str
     agency: str
-    parts: list[Drawn | Undrawn]
+    parts: list[DrawnFile | DocumentToDraw]
     link_id: int | None = None
     """The client link that its text has."""
 
@@ -120,12 +120,12 @@ def _make_url(tx: Tx, message: Message, site: str) -> str:
 
 def _load_part(
     tx: Tx, message: Message, attachment: Attachment, standing: Standing | None, folder: Path | None
-) -> Drawn | Undrawn:
+) -> DrawnFile | DocumentToDraw:
     if attachment.document is None:
         file = tx.find(files, attachment.file_id, File)
         if file is None:
             raise Unsendable(GONE.format(f"file {attachment.name}"))
-        return Drawn(attachment.name, file.media_type, Download(read_pieces(tx, file.id, file.size), folder))
+        return DrawnFile(attachment.name, file.media_type, Download(read_pieces(tx, file.id, file.size), folder))
     try:
         record = LOADERS[message.record](tx, message.record_id)
     except Refusal:
@@ -134,26 +134,26 @@ def _load_part(
     if now is not None and now.kind == "void" and now != standing:
         raise Unsendable(VOIDED, is_gone=True)
     form = attachment.document
-    return Undrawn(attachment.name, TYPES[form], prepare_version(form, tx, record, attachment.version, standing))
+    return DocumentToDraw(attachment.name, TYPES[form], prepare_version(form, tx, record, attachment.version, standing))
 
 
-def draw(contents: Contents, account_id: int, run_apart: RunApart) -> list[Drawn]:
+def draw(contents: Contents, account_id: int, run_apart: RunApart) -> list[DrawnFile]:
     """Return the files of a message, with its documents drawn. Raises Unsendable, and Refusal for an accident."""
     return [_drawn(part, account_id, run_apart) for part in contents.parts]
 
 
-def _drawn(part: Drawn | Undrawn, account_id: int, run_apart: RunApart) -> Drawn:
-    if isinstance(part, Drawn):
+def _drawn(part: DrawnFile | DocumentToDraw, account_id: int, run_apart: RunApart) -> DrawnFile:
+    if isinstance(part, DrawnFile):
         return part
     try:
-        return Drawn(part.name, part.media_type, part.pending.finish(account_id, run_apart).content)
+        return DrawnFile(part.name, part.media_type, part.pending.finish(account_id, run_apart).content)
     except Refusal as refusal:
         if refusal.code == "unavailable":
             raise
         raise Unsendable(refusal.message) from None
 
 
-def write(contents: Contents, files: list[Drawn], sender: str) -> Mail:
+def write(contents: Contents, files: list[DrawnFile], sender: str) -> Mail:
     """Return a message (RFC 5322), whose files are encoded piece by piece. Raises Unsendable for one too large."""
     message, written = contents.message, EmailMessage(SMTP)
     written["From"] = Address(undecodable(contents.agency), addr_spec=sender)
@@ -184,7 +184,7 @@ def write(contents: Contents, files: list[Drawn], sender: str) -> Mail:
     return Mail(size, chain([begin], chain.from_iterable(starmap(_encoded, parts)), [end]))
 
 
-def _head_of(part: Drawn, boundary: str) -> bytes:
+def _head_of(part: DrawnFile, boundary: str) -> bytes:
     kind, _, subtype = part.media_type.partition("/")
     head = MIMEPart(SMTP)
     head.set_content(b"", kind, subtype, filename=undecodable(part.name), disposition="attachment")

@@ -60,7 +60,7 @@ OPENED = (
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
 
-class Used:
+class UsageRecorder:
     """When and from where keys, sessions and links were last used; written outside requests, each once a minute."""
 
     def __init__(self, statement: Update) -> None:
@@ -167,7 +167,11 @@ class Housekeeping(Background):
         note_state: Callable[[], None] | None = None,
     ) -> None:
         self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
-        self.keys_used, self.sessions_used, self.links_opened = Used(USED), Used(sessions.USED), Used(OPENED)
+        self.keys_used, self.sessions_used, self.links_opened = (
+            UsageRecorder(USED),
+            UsageRecorder(sessions.USED),
+            UsageRecorder(OPENED),
+        )
         self.links_asked = AskedLinks()
         self._last = (
             Chore("writing the request log", QUIET_SECONDS, self._record),

@@ -80,7 +80,7 @@ SET_BACK = maintaining(sites, PUT_OFF, values={"next_check_at": NOW})
 
 def lateness(tx: Transaction) -> timedelta:
     """Return how long the longest-waiting site has been due; zero if none is, or while the monitor is paused."""
-    row = tx.one(DUE.due, limit=1, sated="[]")
+    row = tx.one(DUE.due, limit=1, accounts_at_limit="[]")
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite("", *row).due_at) if row else timedelta()
 
 

@@ -109,7 +109,7 @@ class Busy(Unavailable):
     reason = "Other requests are writing the same records."
 
 
-class Paused(Busy):
+class AccountPaused(Busy):
     """A write of an account that pauses, because its last one took the only writer for long. It was not executed."""
 
     reason = "The last write of this account took long while others waited, so this one was not executed."

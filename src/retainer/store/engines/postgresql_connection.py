@@ -66,7 +66,7 @@ UNHURRIED = {
 """The limits of commands: no client waits for them, and a large account takes long."""
 
 
-class Translated:
+class ErrorTranslation:
     """Raises our errors for errors of the driver in a block; quicker than a generator."""
 
     def __enter__(self) -> None: ...
@@ -76,7 +76,7 @@ class Translated:
             raise translate_error(error) from error
 
 
-TRANSLATED = Translated()
+TRANSLATED = ErrorTranslation()
 
 
 class ConflictsNamed:

@@ -4,7 +4,15 @@ import math
 import time
 
 from retainer.fairness import FairSemaphore
-from retainer.store.engines.base import MAX_PAUSING, MAX_WRITERS_WAITING, Busy, Paused, of_request, wait_end, wait_for
+from retainer.store.engines.base import (
+    MAX_PAUSING,
+    MAX_WRITERS_WAITING,
+    AccountPaused,
+    Busy,
+    of_request,
+    wait_end,
+    wait_for,
+)
 
 LONG_SECONDS = 0.02  # of the processor; a usual turn takes 1 or 2 ms
 PAUSING_SHARE = 2  # writers of an account that wait for the end of its pause; more are refused at once
@@ -27,7 +35,7 @@ class Turns:
         self._since = 0.0
 
     def take(self, account_id: int | None) -> None:
-        """Wait for the turn. Raises Busy after 5 seconds, or at the deadline of the request; Paused at once."""
+        """Wait for the turn. Raises Busy after 5 seconds, or at the deadline of the request; AccountPaused at once."""
         end = wait_end()
         while True:
             self._pause(account_id, end)
@@ -63,13 +71,13 @@ class Turns:
         return self.pauses.get(account_id or 0, 0) > time.monotonic()
 
     def _pause(self, account_id: int | None, end: float) -> None:
-        """Wait until the pause of an account is over. Raises Paused if that is too late, or if enough others wait."""
+        """Wait until the pause of an account is over. Raises AccountPaused if that is too late, or enough wait."""
         until = self.pauses.get(account_id or 0, 0)
         seconds = until - time.monotonic()
         if seconds <= 0:
             return
         if until > end or not self.pausing.acquire(account_id, 0):
-            raise Paused(f"Account {account_id} pauses for {seconds:.1f} seconds.", math.ceil(seconds))
+            raise AccountPaused(f"Account {account_id} pauses for {seconds:.1f} seconds.", math.ceil(seconds))
         try:
             with of_request.left():
                 time.sleep(seconds)
