@@ -34,12 +34,12 @@ def fields_of(path: str, page: WebPage) -> dict[str, str]:
 
 
 def hostile(fields: dict[str, str]) -> list[str]:
-    """Queries, which are encoded forms too, with hostile texts in these fields: each day another third of them."""
+    """Queries, which are encoded forms too, with hostile texts in these fields: each day another fifth of them."""
     others = {name: urlencode({key: text for key, text in fields.items() if key != name}) for name in fields}
     alone = [f"{name}={text}&{others[name]}" for name in fields for text in (*LETHAL, LONG.get(name, "x"))]
     more = ["&".join(f"{name}={text}" for name in fields) for text in TYPED if len(text) < 500]
     more += [*BAD_QUERIES, *(f"q={text}" for text in TYPED)]
-    return sampled([*alone, *more][TURN % 3 :: 3], 8)
+    return sampled([*alone, *more][TURN % 5 :: 5], 5)
 
 
 def survives(page: WebPage) -> bool:

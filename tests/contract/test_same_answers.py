@@ -261,7 +261,7 @@ def test_every_order_of_two_keys_is_the_same(filled):
 
 def test_every_filter_finds_the_same(filled):
     pair = filled.pair
-    for operation, path in sampled(filled.paths.items(), 3, start=1):
+    for operation, path in by_turns(filled.paths.items()) if IS_FULL else sampled(filled.paths.items(), 3, start=1):
         pages = range(1, pair.read(path, {"per_page": 100}).json["meta"]["last_page"] + 1)
         rows = [row for page in pages for row in pair.read(path, {"per_page": 100, "page": page}).data]
         texts = [row | {"client": "Odd", "invoices": [], "plugins": [], "paid_dates": []} for row in rows]
@@ -321,7 +321,7 @@ def test_every_parameter_refuses_the_same_at_its_edges(filled):
 
 def test_every_report_is_the_same(filled):
     ids = filled.filler.ids
-    for operation in (read for read in READS if read.path.startswith("/reports/")):
+    for operation in by_turns(read for read in READS if read.path.startswith("/reports/")):
         random, parameters = Random(str(operation)), query_parameters(operation)
         for _ in range(length(200)):
             drawn = {name: draw(random, name, schema, ids) for name, schema in parameters.items()}
