@@ -20,7 +20,7 @@ from retainer.identity.actors import operator_of
 from retainer.rollups import doctor
 from retainer.values.kinds import last_day
 from tests.databases import any_database, only_postgresql
-from tests.length import IS_FULL, length, only_full
+from tests.length import IS_FULL, by_turns, length, only_full
 from tests.reference import taxes
 from tests.reference.arithmetic import day_after, half_up, in_units, money
 from tests.reference.arithmetic import exact as number
@@ -652,7 +652,7 @@ def live(api, seed):
 
 
 @any_database
-@pytest.mark.parametrize("seed", range(length(15) if IS_FULL else 1))
+@pytest.mark.parametrize("seed", by_turns(range(length(15))) if IS_FULL else range(1))
 def test_the_books_balance_after_every_request(api, seed, accepted):
     accepted |= live(api, seed)
 
