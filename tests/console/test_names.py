@@ -57,6 +57,10 @@ def test_time_without_a_note_is_called_by_its_hours_day_and_work(api, visitor, c
     made = [api.make("/time-entries", duration_minutes=120, date="2026-03-28", **each) for each in work]
     titles = [visitor.get(f"/console/records/time-entries/{each['id']}").title.partition(" ·")[0] for each in made]
     assert titles == [f"2:00 h on 28 Mar 2026, {place}" for place in ("Bergmann Optik", "Shop", "Design")]
+    deletion = visitor.get(f"/console/records/time-entries/{made[0]['id']}/delete")
+    assert deletion.title.startswith("Delete 2:00 h on 28 Mar 2026, Bergmann Optik"), (
+        "it is rehearsed after it is named"
+    )
 
 
 def test_a_payment_is_called_by_its_amount_and_invoice(api, visitor, client):

@@ -18,7 +18,7 @@ from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS, Plan, includes_api
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
-from retainer.kernel.representations import PreparedFile, RunApart
+from retainer.kernel.representations import RenderedFile, RunApart
 from retainer.kernel.roles import Area, may
 from retainer.store.tx import RolledBack, Tx
 from retainer.values.decoding import decoder
@@ -108,10 +108,10 @@ class Redirect(NamedTuple):
 
 
 class FileReply(NamedTuple):
-    """A file that was prepared in the transaction of its page, and is made after it."""
+    """A file that was prepared in the transaction of its page; `finish` makes it after that, for an account."""
 
     media_type: str
-    prepared: PreparedFile
+    finish: Callable[[int, RunApart], RenderedFile]
 
 
 Reply = View | Redirect | FileReply | Response
@@ -251,7 +251,7 @@ class PageContext(msgspec.Struct):
         if isinstance(reply, Response):
             return reply
         if isinstance(reply, FileReply):
-            file = reply.prepared.finish(self.person.account_id, self.run_apart)
+            file = reply.finish(self.person.account_id, self.run_apart)
             headers = [*file.headers(reply.media_type), ("x-content-type-options", "nosniff"), NO_STORE]
             return Response(200, headers, file.content, file.download)
         cookies = [self.cookies.header(cookie) for cookie in reply.cookies]

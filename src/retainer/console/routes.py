@@ -11,7 +11,6 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     bank_pages,
     billing_run_pages,
-    bulk_pages,
     file_pages,
     import_pages,
     job_pages,
@@ -28,7 +27,6 @@ from retainer.console.pages import (
     search_page,
     settings_pages,
     sign_in_pages,
-    tick_page,
     timer_pages,
     today_page,
     webhook_pages,
@@ -139,7 +137,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_files.download),
     "/records/{kind}/spreadsheet": Route(list_files.download_spreadsheet),
-    "/records/{kind}/change": Route(list_pages.show_list, bulk_pages.start),
+    "/records/{kind}/change": Route(list_pages.show_list, list_pages.change_selected),
     "/records/{kind}/new": form_page(record_forms.choose_form, read_file=uploads.read_optional),
     "/records/payments/new": form_page(payment_pages.choose),
     "/records/{kind}/{record}": Route(record_pages.show),
@@ -150,7 +148,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for kind, actions in ACTIONS.items()
         for action in actions
     },
-    "/records/tasks/{record}/tick": Route(act=tick_page.tick),
+    "/records/tasks/{record}/tick": Route(act=record_pages.tick),
     "/records/{kind}/{record}/files": form_page(file_pages.choose_addition, read_file=uploads.read_upload),
     "/records/{kind}/{record}/files/{file}": Route(file_pages.show),
     "/records/{kind}/{record}/files/{file}/delete": form_page(file_pages.choose_deletion),

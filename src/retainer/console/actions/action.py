@@ -141,7 +141,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     def preset(self, _tx: Tx, _record: Any) -> dict[str, str] | None:
         """Return the texts of a new form; None for one that shows the record's own fields."""
-        return None
+        return {} if self.creates else None
 
     def build_body(self, _record: Any, values: dict[str, Any], _errors: FieldErrors) -> dict[str, Any]:
         """Return the body of the operation from the values of the form; note the errors of its own fields."""

@@ -9,6 +9,7 @@ from retainer.billing.invoices.preview import load_currencies
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.invoices.unbilled import WITH_DAYS, UnbilledTime
 from retainer.console.actions.action import Action, Stage
+from retainer.console.actions.drafts import DraftAction
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
 from retainer.console.controls.days import Day
@@ -16,7 +17,6 @@ from retainer.console.controls.plain import Choice, Flag, Number
 from retainer.console.editing.fields import choose_fields, options_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.kinds.projects import left_out_text
-from retainer.console.names import title_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
 from retainer.console.values import Values
@@ -24,9 +24,6 @@ from retainer.console.words import money, number
 from retainer.crm.clients import Client
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, Unreadable
-from retainer.identity import audit
-from retainer.identity.audit import Target
-from retainer.schema import billing
 from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
 from retainer.values.reading import REQUIRED
@@ -46,17 +43,8 @@ GROUPS = tuple(
 )
 
 
-class Bill(Action, frozen=True, kw_only=True):
-    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Client | Project) -> Sheet:
-        """Return the form about a client or a project. Raises `not_found` for internal projects."""
-        if isinstance(record, Project) and record.client_id is None:
-            raise Refusal("not_found", "Only clients and their projects are billed.")
-        sheet = super().sheet(kind, tx, context, record)
-        found = {record.currency, *currencies_of(tx, record)}
-        if len(found) > 1:
-            options = tuple((currency, currency) for currency in sorted(found))
-            sheet.fields = [*sheet.fields, Field("currency", "Currency", Choice(options), is_required=True)]
-        return sheet
+class WorkAction(Action, frozen=True, kw_only=True):
+    """Puts unbilled work on a draft, by kinds of work and days."""
 
     def fields_of(self, record: Client | Project | Invoice) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
@@ -70,13 +58,8 @@ class Bill(Action, frozen=True, kw_only=True):
             Field("group_by", "Group time by", Choice(GROUPS), is_required=True),
         ]
 
-    def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
-        usual = dict.fromkeys(WORK, "yes")
-        if is_covered(record):
-            usual["time"] = "no"
-        if isinstance(record, Project) and record.status != "completed":
-            usual["fixed_fees"] = "no"
-        return {**usual, "group_by": "project", "currency": currencies_of(tx, record)[0]}
+    def preset(self, _tx: Tx, _record: Any) -> dict[str, str]:
+        return {**dict.fromkeys(WORK, "yes"), "group_by": "project"}
 
     def build_body(
         self, record: Client | Project | Invoice, values: dict[str, Any], errors: FieldErrors
@@ -104,35 +87,29 @@ class Bill(Action, frozen=True, kw_only=True):
         more = {"left_out": ", ".join(parts), "others": " and ".join(others)}
         return super().facts(stage, values) | more
 
-    def note(self, stage: Stage) -> None:
-        body = self.build_body(stage.record, stage.values, FieldErrors())
-        name = title_of(stage.tx, billing.invoices, stage.made)
-        audit.note(stage.tx, "record created", Target("invoice", stage.made.id, name), after=body)
+
+class Bill(WorkAction, DraftAction, frozen=True, kw_only=True):
+    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Client | Project) -> Sheet:
+        """Return the form about a client or a project. Raises `not_found` for internal projects."""
+        if isinstance(record, Project) and record.client_id is None:
+            raise Refusal("not_found", "Only clients and their projects are billed.")
+        sheet = super().sheet(kind, tx, context, record)
+        found = {record.currency, *currencies_of(tx, record)}
+        if len(found) > 1:
+            options = tuple((currency, currency) for currency in sorted(found))
+            sheet.fields = [*sheet.fields, Field("currency", "Currency", Choice(options), is_required=True)]
+        return sheet
+
+    def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
+        usual = super().preset(tx, record) | {"currency": currencies_of(tx, record)[0]}
+        if is_covered(record):
+            usual["time"] = "no"
+        if isinstance(record, Project) and record.status != "completed":
+            usual["fixed_fees"] = "no"
+        return usual
 
     def heading(self, name: str) -> str:
         return f"{self.word} {name}"
-
-    def next_path(self, stage: Stage) -> str:
-        return f"/records/invoices/{stage.made.id}"
-
-
-class AddWork(Bill, frozen=True, kw_only=True):
-    """Bills work that came later on a draft, in its currency."""
-
-    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
-        return Action.sheet(self, kind, tx, context, record)
-
-    def preset(self, _tx: Tx, _record: Any) -> dict[str, str]:
-        return {**dict.fromkeys(WORK, "yes"), "group_by": "project"}
-
-    def note(self, stage: Stage) -> None:
-        Action.note(self, stage)
-
-    def heading(self, name: str) -> str:
-        return Action.heading(self, name)
-
-    def next_path(self, stage: Stage) -> str:
-        return Action.next_path(self, stage)
 
 
 def currencies_of(tx: Tx, record: Client | Project) -> list[str]:

@@ -12,7 +12,7 @@ from retainer.billing.invoices import lifecycle
 from retainer.console.actions.action import Action, Stage, become
 from retainer.console.actions.drafts import BILL_QUOTE, copy_of
 from retainer.console.actions.mail import SEND_CREDIT_NOTE, send_actions
-from retainer.console.actions.money import AddWork, Bill, Credit
+from retainer.console.actions.money import Bill, Credit, WorkAction
 from retainer.console.actions.payments import PaymentAction, RemovePayment
 from retainer.console.actions.quotes import QUOTE_ACTIONS
 from retainer.console.catalogue import Kind
@@ -45,9 +45,6 @@ class ReplyAction(Action, frozen=True, kw_only=True):
             IS_INTERNAL._replace(label="Internal note", hint=hint),
             STATUS._replace(label="Status afterwards", hint="", empty=unchanged),
         ]
-
-    def preset(self, _tx: Tx, _record: Ticket) -> dict[str, str]:
-        return {}
 
 
 REPLY = ReplyAction(
@@ -119,7 +116,7 @@ INVOICE_ACTIONS = (
         notice=("{after.number} issued. Download its PDF to send it.",),
         audited="invoice issued",
     ),
-    AddWork(
+    WorkAction(
         path="add-work",
         label="Add work…",
         button="Add work",

@@ -53,11 +53,13 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     """The most characters; 0 without a limit."""
     options: Options = ()
     """Values with their texts, of which one can be chosen."""
+    type: str = "text"
+    autocomplete: str = "off"
+    is_shown_again: bool = True
+    """Whether a refused form shows what was typed."""
     macro: ClassVar[str] = "line"
     cell: ClassVar[str] = "input"
     """The macro that draws it in a row."""
-    type: ClassVar[str] = "text"
-    autocomplete: ClassVar[str] = "off"
     inputmode: ClassVar[str] = ""
     placeholder: ClassVar[str] = ""
     verb: ClassVar[str] = "Enter"
@@ -66,8 +68,6 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     is_wide: ClassVar[bool] = False
     is_several: ClassVar[bool] = False
     """Whether the form sends a text for each value, and a blank one for none."""
-    is_shown_again: ClassVar[bool] = True
-    """Whether a refused form shows what was typed."""
     max_typed: ClassVar[int] = 0
 
     def texts(self, value: object, at: Place) -> list[str]:

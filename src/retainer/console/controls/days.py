@@ -15,14 +15,15 @@ PARTNERS = {"started_at": "ended_at", "ended_at": "started_at"}
 
 
 class Day(Control, frozen=True):
-    type = "date"
+    type: str = "date"
 
 
 class Boundary(Control, frozen=True):
     """A day, which stands for the instant at which it begins or ends for the account."""
 
     is_end: bool = False
-    type, max_typed = "date", MAX_TYPED
+    type: str = "date"
+    max_typed = MAX_TYPED
 
     def value(self, text: str, at: FormPlace, _: str) -> object:
         return typed.read_boundary(text, at.timezone, is_end=self.is_end)
@@ -31,7 +32,8 @@ class Boundary(Control, frozen=True):
 class DayAndTime(Control, frozen=True):
     """A local time in the time zone of the account, to the minute."""
 
-    macro, type, max_typed = "moment", "datetime-local", MAX_TYPED
+    type: str = "datetime-local"
+    macro, max_typed = "moment", MAX_TYPED
 
     def write(self, value: str, at: Place) -> str:
         return f"{datetime.fromisoformat(value).astimezone(ZoneInfo(at.timezone)):%Y-%m-%dT%H:%M}"

@@ -19,16 +19,8 @@ class LongText(Control, frozen=True):
     macro, cell, is_wide = "long", "textarea", True
 
 
-class Email(Control, frozen=True):
-    type = "email"
-
-
-class Phone(Control, frozen=True):
-    type = "tel"
-
-
 class Url(Control, frozen=True):
-    type = "url"
+    type: str = "url"
 
     def value(self, text: str, _: FormPlace, __: str) -> object:
         return typed.with_scheme(text)
@@ -43,27 +35,20 @@ class Color(Control, frozen=True):
 
 
 class Secret(Control, frozen=True):
-    type, is_shown_again = "password", False
-    autocomplete = "current-password"
+    type: str = "password"
+    autocomplete: str = "current-password"
+    is_shown_again: bool = False
 
     def stripped(self, texts: Sequence[str]) -> str:
         return texts[-1] if texts else ""
 
 
-class NewSecret(Secret, frozen=True):
-    autocomplete = "new-password"
-
-
-class Code(Control, frozen=True):
-    is_shown_again = False
-    autocomplete = "one-time-code"
-
-
-class FileInput(Control, frozen=True):
+class FileInput(Control, frozen=True, kw_only=True):
     accept: str = ""
     """The types that a browser offers."""
     max_bytes: int = MAX_FILE_BYTES
-    macro, is_shown_again, verb = "file", False, "Choose"
+    is_shown_again: bool = False
+    macro, verb = "file", "Choose"
 
 
 class Number(Control, frozen=True):
@@ -177,23 +162,29 @@ class Currency(Control, frozen=True):
     macro, verb = "choice", "Choose"
 
 
-class Choices(Control, frozen=True):
-    """Several of some values. Those with a point are drawn in groups, by what stands before it."""
+class SeveralValues(Control, frozen=True):
+    """Several values, in any order."""
 
-    options: Options = ()
-    macro, is_wide, is_several = "choices", True, True
+    is_wide, is_several = True, True
 
     def texts(self, value: object, _: Place) -> list[str]:
         return [str(each) for each in value] if isinstance(value, list | tuple) else []
+
+    def is_other(self, texts: Sequence[str], stored: Sequence[str], _: FormPlace, __: str) -> bool:
+        return sorted(filter(None, texts)) != sorted(stored)
+
+
+class Choices(SeveralValues, frozen=True):
+    """Several of some values. Those with a point are drawn in groups, by what stands before it."""
+
+    options: Options = ()
+    macro = "choices"
 
     def read(self, texts: Sequence[str], _: FormPlace, __: str) -> object:
         chosen = [text for text in texts if text]
         if not dict(self.options).keys() >= {*chosen}:
             raise InvalidValue(NOT_OFFERED)
         return chosen
-
-    def is_other(self, texts: Sequence[str], stored: Sequence[str], _: FormPlace, __: str) -> bool:
-        return sorted(filter(None, texts)) != sorted(stored)
 
     def as_filter(self) -> Control:
         return Choice(self.options)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Table
 
-from retainer.console.controls.control import Control, Field, FormPlace, Place
-from retainer.console.controls.plain import ID
+from retainer.console.controls.control import Control, Field, FormPlace
+from retainer.console.controls.plain import ID, SeveralValues
 from retainer.console.names import Only
 
 
@@ -24,19 +24,13 @@ class Reference(Control, frozen=True):
         return [("", field.empty or blank)]
 
 
-class References(Control, frozen=True):
+class References(SeveralValues, frozen=True):
     table: Table
     only: Only = "open"
-    macro, verb, is_wide, is_several = "references", "Choose", True, True
-
-    def texts(self, value: object, _: Place) -> list[str]:
-        return [str(each) for each in value] if isinstance(value, list) else []
+    macro, verb = "references", "Choose"
 
     def read(self, texts: Sequence[str], _: FormPlace, __: str) -> object:
         return [int(text) if ID.fullmatch(text) else text for text in texts if text]
-
-    def is_other(self, texts: Sequence[str], stored: Sequence[str], _: FormPlace, __: str) -> bool:
-        return sorted(filter(None, texts)) != sorted(stored)
 
 
 def reference_of(field: Field) -> Reference | References | None:

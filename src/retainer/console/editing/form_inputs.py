@@ -1,6 +1,7 @@
-"""The inputs of a form: what its controls know of the record that it is about, and the records that its texts name."""
+"""The inputs of a form: what its controls know of its record, the records that its texts name, and where fields are."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -8,14 +9,18 @@ from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
 from retainer.console.controls.control import Field
+from retainer.console.controls.plain import LongText
 from retainer.console.controls.records import Reference, reference_of
 from retainer.console.controls.rows import Row, Rows
 from retainer.console.editing.inputs import Inputs
 from retainer.console.editing.references import CURRENCIES, ReferenceLookup, WantedRecord, currency_of, number_in
+from retainer.console.kinds.display import FREE, FieldLock
+from retainer.console.labels import field_label, in_words, missing
 from retainer.console.names import Offer, Only
 from retainer.console.page_context import PageContext
 from retainer.store.tx import Tx
 from retainer.values.exact import DIGITS
+from retainer.web.forms import Form
 
 
 class FormInputs(Inputs):
@@ -23,6 +28,13 @@ class FormInputs(Inputs):
     """The kind of records that the form is about, if it is about one."""
     about: Any
     """The record whose currency amounts have; that of an action, too, whose form shows none of its fields."""
+    preset: Form
+    lock: FieldLock = FREE
+    """What cannot change of the record; its fields are not among those of the form."""
+    rare_names: Collection[str] = ()
+    """The fields under "More fields"."""
+    parts: Mapping[str, tuple[str, ...]] = {}
+    """The fields that stand together below a heading, in their order, after those without one."""
 
     def __init__(self, tx: Tx, context: PageContext, kind: Kind | None, record: Any) -> None:
         super().__init__(tx, context, context.form)
@@ -65,9 +77,12 @@ class FormInputs(Inputs):
         field = self.lines
         return field.control.shown(self, field.name) if field and isinstance(field.control, Rows) else []
 
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        return self.lines.control.columns if self.lines and isinstance(self.lines.control, Rows) else ()
+
     def shown(self) -> Iterable[tuple[Field, str]]:
-        columns = self.lines.control.columns if self.lines and isinstance(self.lines.control, Rows) else ()
-        cells = [(column, row.texts[column.name]) for row in self.rows() for column in columns]
+        cells = [(column, row.texts[column.name]) for row in self.rows() for column in self.columns]
         return [*super().shown(), *((field, self.text(field)) for field in self.hidden), *cells]
 
     def label(self, field: Field) -> str:
@@ -100,3 +115,62 @@ class FormInputs(Inputs):
         if found and own and all(field.name != "client_id" for field in self.fields):
             return [choice for choice in found if choice.client_id in {None, own}]
         return found
+
+    @property
+    def first(self) -> list[Field]:
+        return [field for field in self.fields if field not in (*self.after_lines, *self.rare, self.lines)]
+
+    @property
+    def after_lines(self) -> list[Field]:
+        return [f for f in self.fields if self.lines and isinstance(f.control, LongText) and f not in self.rare]
+
+    @property
+    def rare(self) -> list[Field]:
+        return [field for field in self.fields if field.name in self.rare_names]
+
+    @property
+    def is_opened(self) -> bool:
+        names = [field.name for field in self.rare]
+        return len(names) == len(self.fields) or any(name in self.form.errors or name in self.preset for name in names)
+
+    def grouped_by(self, headings: Mapping[str, str]) -> dict[str, list[Field]]:
+        """Return the fields by their headings: those of `parts`, else as the first field below each declares them."""
+        heading_of = {name: heading for heading, names in self.parts.items() for name in names}
+        groups, heading = dict[str, list[Field]](), ""
+        for field in self.first:
+            heading = heading_of.get(field.name, "") if self.parts else headings.get(field.name, heading)
+            groups.setdefault(heading, []).append(field)
+        for heading, names in self.parts.items():
+            groups[heading] = sorted(groups.pop(heading, ()), key=lambda field: names.index(field.name))
+        return groups
+
+    def errors(self) -> list[tuple[str, str, str]]:
+        """Return the errors of the form in words: of each its control, if it is on the page, its label and sentence."""
+        found = []
+        known = {field.name: field for field in (*self.fields, *self.hidden)}
+        for path, sentences in self.form.errors.items():
+            name, _, rest = path.partition(".")
+            place, _, column = rest.partition(".")
+            label = known[name].label if name in known else field_label(name)
+            is_row = self.lines is not None and name == self.lines.name
+            if is_row and re.fullmatch(r"[0-9]{1,4}", place):
+                label = f"Line {int(place) + 1}" + (f", {field_label(column).lower()}" if column else "")
+            control = path if is_row and column else name
+            found.append((control if name in known else "", label, sentences[0]))
+        return found
+
+    def word_errors(self) -> None:
+        """Write the labels of the page into the errors of the form."""
+        names = self.kind.record.__struct_encode_fields__ if self.kind else {field.name for field in self.fields}
+        for path, sentences in self.form.errors.items():
+            self.form.errors[path] = [
+                in_words(sentence, names, {"Is required": self.asked(path)}) for sentence in sentences
+            ]
+
+    def asked(self, path: str) -> str:
+        """Return the error of a blank field, like `Enter a name`."""
+        *_, name = path.split(".")
+        fields = (*self.fields, *self.hidden, *self.columns)
+        field = next((each for each in fields if each.name == name), None)
+        label, verb = (field.label, field.control.verb) if field else (field_label(name), "Enter")
+        return missing(name, label, verb)

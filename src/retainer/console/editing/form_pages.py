@@ -134,7 +134,8 @@ class FormPage(NamedTuple):
         sheet = self.sheet(tx, context, record)
         if self.rehearse is not None:
             return self.render(tx, context, record, sheet, **self.rehearse(tx, context, record, sheet, None))
-        return self.render(
+        back = self.back or self.section.page_of(tx, record)  # before a rehearsal that may delete the record
+        return self._replace(back=back).render(
             *(tx, context, record, sheet),
             told=[*self.tell(tx, context, record)],
             obstacle=self.obstacle(tx, context, record),

@@ -45,14 +45,11 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
     section, sheet_of = section_of(kind), partial(record_sheet, kind)
     also = [FormButton(*step)] if is_new and (step := display_of(kind.name).created_as)[0] else []
-    previewed: dict[str, Any] = {"has_preview": True, "steps": lambda *_: [*also, FormButton(PREVIEW, "Preview")]}
+    form: dict[str, Any] = {"sheet_of": sheet_of, "reads_on": True}
+    if sheet_of(tx, context, None if is_new else section.find(tx, context)).lines:
+        form |= {"has_preview": True, "steps": lambda *_: [*also, FormButton(PREVIEW, "Preview")]}
     if not is_new:
-        return FormPage(
-            *(section, "Edit {name}", "Save", partial(save, kind)),
-            **(previewed if sheet_of(tx, context, section.find(tx, context)).lines else {}),
-            sheet_of=sheet_of,
-            reads_on=True,
-        )
+        return FormPage(section, "Edit {name}", "Save", partial(save, kind), **form)
     back, parents = Link("", f"/records/{kind.name}"), list[int]()
     if kind.parent is not None:
         parents = [read_id(context.typed.text(kind.parent_field), kind.parent)]
@@ -62,9 +59,7 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
         back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        **(previewed if sheet_of(tx, context, None).lines else {}),
-        sheet_of=sheet_of,
-        reads_on=True,
+        **form,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )

@@ -12,7 +12,7 @@ from retainer.console.controls import rows
 from retainer.console.controls.control import Field
 from retainer.console.controls.rows import Rows
 from retainer.console.editing.calls import digest_of
-from retainer.console.editing.form_layout import FormLayout
+from retainer.console.editing.form_inputs import FormInputs
 from retainer.console.page_context import PageContext
 from retainer.errors import STATUS, Unreadable
 from retainer.identity.audit import Fields
@@ -21,7 +21,7 @@ from retainer.values.reading import REQUIRED
 from retainer.web.forms import Form
 
 
-class Sheet(FormLayout):
+class Sheet(FormInputs):
     def __init__(
         self,
         tx: Tx,

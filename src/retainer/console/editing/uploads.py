@@ -19,7 +19,7 @@ from retainer.values.reading import reader
 UPLOAD = Field(
     "file", "File", FileInput(), "At most 25 MB. PDFs and photos open in the browser, other files are saved."
 )
-RECEIPT = Field("file", "Receipt", FileInput(".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 25 MB.")
+RECEIPT = Field("file", "Receipt", FileInput(accept=".pdf,.png,.jpg,.jpeg"), "A PDF or a photo of at most 25 MB.")
 read_name = reader(Text191)
 
 

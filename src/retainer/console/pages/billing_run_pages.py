@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from datetime import date, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -19,8 +20,7 @@ from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.words import count
 from retainer.errors import Refusal, invalid, not_found
 from retainer.identity import accounts
-from retainer.kernel import representations
-from retainer.kernel.representations import PreparedFile, RunApart
+from retainer.kernel.representations import PreparedFile, RenderedFile, RunApart
 from retainer.mail.queue import require_mail
 from retainer.schema.billing import invoices
 from retainer.schema.crm import clients
@@ -240,20 +240,10 @@ def _names_of(tx: Tx, found: list[Invoice]) -> dict[int, str]:
     }
 
 
-class InvoiceBundle(NamedTuple):
-    """The PDFs of invoices, drawn one after another, in one file."""
-
-    pdfs: list[PreparedFile]
-    name: str
-
-    @property
-    def tag(self) -> str:
-        return ""
-
-    def finish(self, account_id: int, run_apart: RunApart) -> representations.RenderedFile:
-        drawn = (pdf.finish(account_id, run_apart) for pdf in self.pdfs)
-        content = b"".join(archives.zip_of((file.name, file.content) for file in drawn))
-        return representations.RenderedFile(content, self.name)
+def bundle(pdfs: list[PreparedFile], name: str, account_id: int, run_apart: RunApart) -> RenderedFile:
+    """Return the PDFs of invoices, drawn one after another, in one file."""
+    drawn = (pdf.finish(account_id, run_apart) for pdf in pdfs)
+    return RenderedFile(b"".join(archives.zip_of((file.name, file.content) for file in drawn)), name)
 
 
 def find_issued(tx: Tx, context: PageContext) -> list[Invoice]:
@@ -271,6 +261,5 @@ def download(tx: Tx, context: PageContext) -> Reply:
     if len(issued) > MAX_INVOICES:
         message = f"A page makes at most {MAX_INVOICES} PDFs. Use the button of the billing run."
         raise Refusal("validation_failed", message)
-    return FileReply(
-        "application/zip", InvoiceBundle([pdf.prepare(tx, each) for each in issued], f"invoices-{tx.today}.zip")
-    )
+    pdfs = [pdf.prepare(tx, each) for each in issued]
+    return FileReply("application/zip", partial(bundle, pdfs, f"invoices-{tx.today}.zip"))

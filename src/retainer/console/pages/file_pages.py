@@ -79,7 +79,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Return the bytes of a file: a PDF or a picture opens in the browser, any other file is saved."""
     tx.snapshot()
     file = file_of(tx, context)
-    return FileReply(file.media_type if file.media_type in SHOWN else BYTES, files.prepare(tx, file))
+    return FileReply(file.media_type if file.media_type in SHOWN else BYTES, files.prepare(tx, file).finish)
 
 
 def choose_addition(_: Tx, context: PageContext) -> FormPage:

@@ -14,7 +14,7 @@ from retainer.console.editing.sheet import Sheet
 from retainer.console.labels import field_label, in_words
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.job_pages import find as find_job
-from retainer.console.pages.sums import sums_of_file
+from retainer.console.pages.job_pages import sums_of_file
 from retainer.console.values import AnyBlock, Block, table_of
 from retainer.console.words import count, number
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -43,7 +43,7 @@ OPTIONS = tuple(
 """What can be imported, in the order in which it is."""
 WHAT = Field("what", "What to import", Choice(OPTIONS), is_required=True, empty="Choose")
 FILE = Field(
-    *("file", "File", FileInput(".csv,.txt,.tsv,.zip,text/csv,application/zip")),
+    *("file", "File", FileInput(accept=".csv,.txt,.tsv,.zip,text/csv,application/zip")),
     "A CSV file, or a ZIP with invoices, their PDFs and payments. At most 25 MB; the operator can import larger ones.",
 )
 DAYS = Field(

@@ -1,18 +1,20 @@
 """The pages of jobs: the list, one with its bar, its refused rows, and the buttons that stop and continue it."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from retainer import job_kinds
 from retainer.batches import archives
 from retainer.batches.bulk import BULK
 from retainer.batches.runs import BILLING_RUN
-from retainer.console.labels import in_words
+from retainer.console.labels import field_label, in_words
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
-from retainer.console.pages import sums
 from retainer.console.spreadsheets import dialect_of
+from retainer.console.values import AnyBlock, table_of
+from retainer.console.words import number
 from retainer.errors import not_found
 from retainer.exchange import imported, plans, undoing
 from retainer.exchange.importers import IMPORTERS, KINDS
@@ -33,6 +35,8 @@ from retainer.web.pages import csv_response
 SHOWN, MAX_DOWNLOADED = 50, 10_000
 COLUMNS = {name for each in IMPORTERS.values() for source in each.sources.values() for name in source.columns}
 """The fields that files of other programs have, which people read as labels."""
+SUM_TITLES = {"seconds_in_file": "In the file (h)", "minutes": "Rounded to minutes (h)"}
+SUM_NAMES = frozenset({"person", "month", "client", "currency"})
 
 
 def find(tx: Tx, context: PageContext) -> Job:
@@ -91,30 +95,19 @@ def lead_of(tx: Tx, job: Job) -> Link | None:
     return None
 
 
-class StoredArchive(NamedTuple):
-    """The file that a job has made, which is read once it is wanted."""
-
-    job: Job
-    store: Store
-    actor: Actor
-
-    @property
-    def tag(self) -> str:
-        return ""
-
-    def finish(self, account_id: int, _: RunApart) -> RenderedFile:
-        """Return the ZIP. Raises `not_found` once it was deleted or replaced."""
-        name, download, content = f"documents-{self.job.created_at[:10]}.zip", None, b""
-        with self.store.begin(self.actor, write=False) as tx:
-            tx.snapshot()
-            if not (self.job.counts and archives.has_file(tx, self.job)):
-                raise not_found("file")
-            pieces = archives.zipped(tx, self.job.id)
-            if OPEN_FILES.exists():
-                download = DOWNLOADS.get(account_id, f"job {self.job.id}", partial(copy, tx, pieces))
-            else:
-                content = b"".join(pieces)
-        return RenderedFile(content, name, is_shown=False, download=download)
+def read_archive(job: Job, store: Store, actor: Actor, account_id: int, _: RunApart) -> RenderedFile:
+    """Return the ZIP that a job has made, once it is wanted. Raises `not_found` once it was deleted or replaced."""
+    name, download, content = f"documents-{job.created_at[:10]}.zip", None, b""
+    with store.begin(actor, write=False) as tx:
+        tx.snapshot()
+        if not (job.counts and archives.has_file(tx, job)):
+            raise not_found("file")
+        pieces = archives.zipped(tx, job.id)
+        if OPEN_FILES.exists():
+            download = DOWNLOADS.get(account_id, f"job {job.id}", partial(copy, tx, pieces))
+        else:
+            content = b"".join(pieces)
+    return RenderedFile(content, name, is_shown=False, download=download)
 
 
 def download_file(tx: Tx, context: PageContext) -> Reply:
@@ -122,7 +115,7 @@ def download_file(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     if job.kind != ARCHIVE or job.status != "done" or not context.may("records"):
         raise not_found("file")
-    return FileReply("application/zip", StoredArchive(job, tx.store, tx.actor))
+    return FileReply("application/zip", partial(read_archive, job, tx.store, tx.actor))
 
 
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
@@ -132,14 +125,40 @@ def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
     if job.kind not in KINDS:
         return shown
     if of_file := plans.options(job).sums:
-        shown["sums"].append(sums.sums_of_file(of_file))
+        shown["sums"].append(sums_of_file(of_file))
     if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
-        shown["sums"].append(sums.sums_now(now))
+        shown["sums"].append(sums_now(now))
     shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
     if context.may("settings") and job.next_step_at is None:
         shown["can_import"] = job.is_dry_run and job.status == "done"
         shown["can_undo"] = not job.is_dry_run and undoing.count_left(tx, job.id) > 0
     return shown
+
+
+def sums_of_file(sums: Sequence[Mapping[str, str | int]]) -> AnyBlock:
+    """Return the sums of a file, and of what can be imported of it."""
+    return table_of_sums("Sums of the file", sums, SUM_TITLES)
+
+
+def sums_now(sums: Sequence[Mapping[str, str | int]]) -> AnyBlock:
+    """Return the sums of what an import has made, as it is now."""
+    return table_of_sums("Sums of what was imported", sums, {"minutes": "Time (h)"})
+
+
+def table_of_sums(title: str, sums: Sequence[Mapping[str, str | int]], titles: Mapping[str, str]) -> AnyBlock:
+    rows = [
+        [value if isinstance(value, str) else sum_in_words(name, value) for name, value in each.items()]
+        for each in sums
+    ]
+    labels = [titles.get(name) or field_label(name) for name in sums[0]]
+    return table_of(title, labels, rows, numbers=len(sums[0].keys() - SUM_NAMES))
+
+
+def sum_in_words(name: str, value: int) -> str:
+    """Return a number, or seconds and minutes as hours."""
+    if name == "seconds_in_file":
+        return f"{value // 3600}:{value // 60 % 60:02}:{value % 60:02}"
+    return f"{value // 60}:{value % 60:02}" if name == "minutes" else number(value)
 
 
 def download_refused(tx: Tx, context: PageContext) -> Reply:

@@ -1,4 +1,4 @@
-"""The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
+"""The pages of lists of records: the API's own lists, with the same filters and orders, and changes of a selection."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl
 
 from sqlalchemy import Table
 
-from retainer.batches.bulk import ListChange, changes_of
+from retainer.batches import bulk
+from retainer.batches.bulk import ListChange
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_for
@@ -16,7 +17,7 @@ from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
-from retainer.errors import FieldErrors, InvalidValue, Refusal
+from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.exchange.importers import IMPORTED
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
@@ -26,6 +27,8 @@ from retainer.store.constraints import references
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
+from retainer.values.kinds import MAX_INTEGER
+from retainer.values.parameters import read_whole
 
 MAX_ROWS = 10_000
 """Records in a file; the page says so, and the name of the file does."""
@@ -101,12 +104,32 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         meta=listed.meta,
         is_new=is_new,
         is_importable=kind.name in IMPORTED and context.may("settings"),
-        changes=grouped(changes_of(tx, kind.name)) if listed.data and context.may("records") else {},
+        changes=grouped(bulk.changes_of(tx, kind.name)) if listed.data and context.may("records") else {},
         ids=[record.id for record in listed.data],
         is_summed=sums is not None,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
     )
+
+
+def change_selected(tx: Tx, context: PageContext) -> Reply:
+    """Start the job that changes the selected records, and lead to its page.
+
+    Raises `not_found`, and `validation_failed` without a change or a record, and for too many.
+    """
+    kind, _ = find(context)
+    if not context.may("records"):
+        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+    change = next((each for each in bulk.changes_of(tx, kind.name) if each.value == context.form.text("change")), None)
+    if change is None:
+        raise invalid({"change": ["Choose what to do with the selected records."]})
+    ids = {number for text in context.form.texts_of("record") if (number := read_whole(text)) and number <= MAX_INTEGER}
+    records = load_names(tx, kind.table, ids) if len(ids) <= bulk.MAX_SELECTED else {}
+    if not records:
+        some = f"at least one record, and at most {bulk.MAX_SELECTED}"
+        raise invalid({"change": [f"Select {some}."]})
+    job_id = bulk.start(tx, kind.name, change, records)
+    return context.redirect(f"/jobs/{job_id}")
 
 
 def grouped(changes: list[ListChange]) -> dict[str, list[ListChange]]:

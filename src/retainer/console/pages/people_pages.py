@@ -101,10 +101,6 @@ def tell_link(tx: Tx, context: PageContext, user: Any) -> Iterator[str]:
     yield "Earlier links stop working. The current password works until a new one is set."
 
 
-def link_fields(_: Tx, context: PageContext, __: Any) -> list[Field]:
-    return [BY_MAIL] if context.sends_links else []
-
-
 def create_link(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     if body.get("by_mail") is True:
         return being_sent(tx, context, user.id)
@@ -206,7 +202,10 @@ def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> 
 
 ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=person_fields, reads_on=True)
 EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, values_of, reads_on=True)
-LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link, link_fields)
+LINK = FormPage(
+    *(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link),
+    fields=lambda _, context, __: [BY_MAIL] if context.sends_links else [],
+)
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
     confirmed_by=lambda tx, context, user: user.name if keys_of(tx, context, user) else "",

@@ -10,14 +10,15 @@ from retainer.console.actions.drafts import project_of
 from retainer.console.actions.offers import offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
 from retainer.console.displays import DISPLAYS, display_for, display_of
-from retainer.console.editing.calls import create_record
+from retainer.console.editing.calls import change_record, create_record
 from retainer.console.editing.record_forms import record_sheet
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import AnyPage, RecordPage
-from retainer.console.labels import field_label
+from retainer.console.labels import field_label, word_of
 from retainer.console.names import title_of
 from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.pages import file_pages, link_pages, message_blocks
+from retainer.console.pages.sign_in_pages import destination
 from retainer.console.tracked import work_to_begin
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.documents.einvoice import missing_facts
@@ -29,6 +30,7 @@ from retainer.store.tx import Tx
 from retainer.traffic.request_log import requests_of_record
 from retainer.values.reading import writable_fields
 from retainer.values.records import Record
+from retainer.work.tasks import Task
 
 REQUESTS = 5
 SHOWN, SHOWN_PARTS = 5, 50
@@ -219,7 +221,7 @@ def show_file(tx: Tx, context: PageContext) -> Reply:
     if form is None:
         raise Refusal("not_found", f"There is no such file of this {kind.noun}.")
     version = {"version": 1} if kind.reading and context.query.text("version") == "1" else {}
-    return FileReply(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)))
+    return FileReply(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)).finish)
 
 
 def show_sample(tx: Tx, context: PageContext) -> Reply:
@@ -233,6 +235,20 @@ def show_sample(tx: Tx, context: PageContext) -> Reply:
         {"description": design, "quantity": "12.5", "unit": "hour", "unit_price": "110"},
         {"description": photographs, "unit_price": "480"},
     ]
-    return FileReply(
-        form.media_type, form.prepare(tx, create_record(tx, invoices, {"client_id": client.id, "lines": lines}))
-    )
+    invoice = create_record(tx, invoices, {"client_id": client.id, "lines": lines})
+    return FileReply(form.media_type, form.prepare(tx, invoice).finish)
+
+
+def tick(tx: Tx, context: PageContext) -> Reply:
+    """Finish a task from a list, or take that back: give it the status of the form, and offer its former one.
+
+    Raises `not_found` and the errors of the API.
+    """
+    kind = context.catalogue.find("tasks", "changing")
+    task = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
+    status, path = context.form.text("status"), kind.path_of(task)
+    former = task.status if isinstance(task, Task) else status
+    change_record(tx, kind, task, {"status": status})
+    said = f"{title_of(tx, kind.table, task)} is {word_of(status).lower()}."
+    undo = f"{path}/tick?status={former}" if status == "done" != former else ""
+    return context.redirect(destination(context) or path, said, undo=undo)

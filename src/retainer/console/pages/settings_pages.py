@@ -1,7 +1,7 @@
 """The pages of the account's settings and of the logo."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,23 +106,13 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
         tx.raise_errors()
         raise Rehearsal(show(tx, context))
     for change, values in ((accounts.set_account, changes), (set_next_numbers, series)):
-        with noting():
+        with errors.noting():
             if values:
                 change(tx, values)
     tx.raise_errors()
     if context.form.text("step") == SAMPLE:
         raise Rehearsal(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
-
-
-@contextmanager
-def noting() -> Iterator[None]:
-    """Go on after errors of fields, which are noted. Raises other refusals."""
-    try:
-        yield
-    except Refusal as refusal:
-        if "errors" not in refusal.members:
-            raise
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
@@ -145,7 +135,7 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
     hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. In an SVG, text must be paths, and images embedded."
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, FileInput(".png,.svg,image/png,image/svg+xml", MAX_BYTES), hint)]
+    return [Field("logo", label, FileInput(accept=".png,.svg,image/png,image/svg+xml", max_bytes=MAX_BYTES), hint)]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
@@ -171,11 +161,6 @@ def save_logo(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
     return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
 
 
-def logo_steps(tx: Tx, *_: Any) -> list[FormButton]:
-    has_logo = accounts.get_account(tx)["logo_id"] is not None
-    return [FormButton("remove", "Remove the logo", is_danger=True)] if has_logo else []
-
-
 SECTION = Section("Settings", "/settings")
 SETTINGS = FormPage(
     *(SECTION, "Settings", "Save", save),
@@ -186,7 +171,11 @@ SETTINGS = FormPage(
     has_preview=True,
     reads_on=True,
 )
-LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)
+REMOVE_LOGO = FormButton("remove", "Remove the logo", is_danger=True)
+LOGO = FormPage(
+    *(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields),
+    steps=lambda tx, *_: [REMOVE_LOGO] if accounts.get_account(tx)["logo_id"] else [],
+)
 
 
 def show(tx: Tx, context: PageContext) -> Reply:

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from retainer.console import words
-from retainer.console.controls.control import Field
-from retainer.console.controls.plain import Code, NewSecret, Secret
+from retainer.console.controls.control import Control, Field
+from retainer.console.controls.plain import Secret
 from retainer.console.editing.form_pages import FormButton, FormPage, Section
 from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply
 from retainer.console.values import Block, Fact, Value
@@ -151,11 +151,20 @@ def destination(context: PageContext) -> str:
 PROFILE_SECTION = Section("Profile", "/profile")
 CURRENT = Field("current", "Current password", Secret(), is_required=True)
 PASSWORD = Field(
-    *("password", "New password", NewSecret(), "At least 12 characters. Your other sessions will be signed out."),
+    *(
+        "password",
+        "New password",
+        Secret(autocomplete="new-password"),
+        "At least 12 characters. Your other sessions will be signed out.",
+    ),
     is_required=True,
 )
 AGAIN = PASSWORD._replace(name="again", label="Confirm new password", hint="")
-CODE = Field("code", "Code", Code(), "The six digits that your app shows, or a recovery code.", is_required=True)
+CODE = Field(
+    *("code", "Code", Control(autocomplete="one-time-code", is_shown_again=False)),
+    "The six digits that your app shows, or a recovery code.",
+    is_required=True,
+)
 REQUIRED = "{} requires a second factor of everyone"
 APPS = "Aegis, 1Password or Google Authenticator"
 FEW_CODES = 2
