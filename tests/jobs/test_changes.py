@@ -5,7 +5,7 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import closing
 from retainer.identity.actors import absent_user
-from retainer.jobs import loop
+from retainer.jobs import jobs, loop
 from retainer.outbound.leases import Places
 from tests.databases import any_database, each_database
 from tests.jobs import tagging
@@ -43,6 +43,11 @@ def test_a_job_fails_once_the_role_of_its_user_does_not_include_it(api):
     job = find(api, job_id)
     assert (job.status, job.done, len(api.sql("SELECT id FROM tags"))) == ("failed", written, written)
     assert "no longer includes it" in job.message
+    with api.store.begin(absent_user(api.store, api.admin_id), write=True) as tx:
+        jobs.resume(tx, job)
+    assert do(api, kinds) == []
+    job = find(api, job_id)
+    assert (job.status, job.done, job.user_id) == ("done", 500, api.admin_id)
 
 
 @each_database

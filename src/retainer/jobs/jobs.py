@@ -59,6 +59,7 @@ CONTINUE = (
     update(jobs)
     .where(and_(THIS, in_literals(jobs.c.status, ["stopped", "failed"])))
     .values(status="waiting", next_step_at=NOW, attempts=0, ended_at=None, message=None, updated_at=NOW)
+    .values(user_id=bindparam("user", type_=INTEGER))
 )
 REFUSALS = (
     select(*job_refusals.c["number", "position", "name", "message"])
@@ -172,8 +173,11 @@ def stop(tx: Tx, job: Job) -> None:
 
 
 def resume(tx: Tx, job: Job) -> None:
-    """Let a stopped or failed job continue after its last row. Raises `locked` for another one."""
-    if not tx.change(CONTINUE, job=job.id):
+    """Let a stopped or failed job continue after its last row, as the user of the transaction.
+
+    Raises `locked` for a job that runs or has ended.
+    """
+    if not tx.change(CONTINUE, job=job.id, user=tx.actor.user_id or None):
         raise Refusal("locked", "Only a job that was stopped or has failed can continue. Reload the page.")
 
 

@@ -33,8 +33,13 @@ MAX_ATTEMPTS = 20
 LEASE = timedelta(seconds=30)
 """Each step renews the lease. After a kill, another process continues when it ends."""
 MORNING = time_of_day(6)
-GONE = "The user who started this job is no longer active, so it stopped. What it has done stays."
-LACKS_ROLE = "The role of the user who started this job no longer includes it, so it stopped. What it has done stays."
+GONE = (
+    "The user of this job is no longer active, so it stopped. What it has done stays. Another person can continue it."
+)
+LACKS_ROLE = (
+    "The role of the user of this job no longer includes it, so it stopped. What it has done stays. "
+    "An admin can continue it."
+)
 BROKEN = (
     "Something unexpected happened, so the job stopped after its last complete step. The log of the server says what."
 )

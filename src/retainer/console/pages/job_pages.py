@@ -15,7 +15,7 @@ from retainer.console.page_context import NO_STORE, FileReply, PageContext, Repl
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import AnyBlock, table_of
 from retainer.console.words import number
-from retainer.errors import not_found
+from retainer.errors import Refusal, not_found
 from retainer.exchange import imported, plans, undoing
 from retainer.exchange.importers import IMPORTERS, KINDS
 from retainer.files.files import copy
@@ -45,6 +45,12 @@ def find(tx: Tx, context: PageContext) -> Job:
     if job.kind in {DAILY, UPLOAD} or not (context.may("records") or job.user_id == context.person.user_id):
         raise not_found("job")
     return job
+
+
+def may_continue(context: PageContext, job: Job) -> bool:
+    """Return whether the user may do what is left of a job, which then acts as this user."""
+    kind = job_kinds.KINDS.get(job.kind)
+    return kind is None or kind.area is None or context.may(kind.area)
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -120,7 +126,7 @@ def download_file(tx: Tx, context: PageContext) -> Reply:
 
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
     """Return what the page of an import shows in addition: its sums, and what a user can do with it."""
-    can_continue = job.status in {"stopped", "failed"}
+    can_continue = job.status in {"stopped", "failed"} and may_continue(context, job)
     shown: dict[str, Any] = {"sums": [], "can_import": False, "can_undo": False, "can_continue": can_continue}
     if job.kind not in KINDS:
         return shown
@@ -187,5 +193,7 @@ def stop(tx: Tx, context: PageContext) -> Reply:
 
 def resume(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
+    if not may_continue(context, job):
+        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
     RESUMES.get(job.kind, jobs.resume)(tx, job)
     return context.redirect(f"/jobs/{job.id}", "It continues where it was.")
