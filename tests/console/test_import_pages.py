@@ -48,7 +48,7 @@ def test_a_file_is_checked_tried_imported_and_undone(api, visitor):
     assert visitor.post(button).status == 303
     done = finish(visitor)
     assert "1 client imported from list.csv." in done.text
-    assert "“Payment terms”: Must be a whole number from 0 to 365. “Country”: `Atlantis` is not a country." in done.text
+    assert "“Payment terms”: Must be a whole number from 0 to 365. “Country”: “Atlantis” is not a country." in done.text
     (link,) = {link for link in done.links if link.endswith("/refused")}
     assert "Line,Reason,Firma" in visitor.get(link).html.replace('"', "").replace(";", ",")
     assert "Atlantis" in visitor.get(link).html
@@ -58,6 +58,20 @@ def test_a_file_is_checked_tried_imported_and_undone(api, visitor):
     undone = finish(visitor)
     assert "Clients deleted 1" in undone.text
     assert api.get("/clients").data == []
+
+
+def test_an_import_is_continued_only_by_a_role_that_may_import(api, visitor, person):
+    visitor.sql = api.sql
+    visitor.submit(send(visitor, "Name\nNordwind\n").location)
+    ((job_id,),) = api.sql("SELECT max(id) FROM jobs")
+    job = f"/console/jobs/{job_id}"
+    visitor.post(f"{job}/stop")
+    manager = person("manager")
+    assert manager.get(job).status == 200
+    assert f"{job}/continue" not in [form["action"] for form in manager.get(job).all("form")]
+    assert manager.post(f"{job}/continue").status == 404
+    assert visitor.post(f"{job}/continue").status == 303
+    assert "1 client imported" in finish(visitor).text
 
 
 def test_columns_are_chosen_where_headings_say_nothing(api, visitor):
@@ -105,7 +119,7 @@ def test_invoices_are_imported_from_a_zip_as_they_were_and_their_questions_are_a
     page = visitor.get(sent.location)
     assert "The file does not say the currency of the amounts." in page.text
     page = visitor.submit(sent.location, step="check", currency="eur")
-    assert "Say what `gemahnt` means: a draft, open, paid or void. Add it to the other words below." in page.text
+    assert "Say what “gemahnt” means: a draft, open, paid or void. Add it to the other words below." in page.text
     assert "The file does not say when all invoices were paid." in page.text
     refused = visitor.submit(sent.location, words_open="gemahnt, offen", tax_rate="190", paid_on="due_date")
     assert refused.error_of("tax_rate") == "Must be from 0 to 100 percent, with at most 3 decimal places."

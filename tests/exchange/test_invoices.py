@@ -313,6 +313,7 @@ def test_hostile_archives_are_refused_before_they_are_unpacked():
 
     assert "is packed as no real file is" in reasons(files.packed(a__csv=b"x" * (8 << 20)))
     assert "more than 5000 files" in reasons(files.packed(**{f"{n}__pdf": b"" for n in range(5001)}))
+    assert "more than 5000 files" in reasons(b"PK\x03\x04" + b"PK\x01\x02" * 10_001), "its directory is not read"
     assert "Unpacks to more than" in reasons(files.packed(**{f"{n}__pdf": bytes(10 << 20) for n in range(11)}))
     assert "has a name of more than" in reasons(files.packed(**{"x" * 200 + "__pdf": b""}))
     assert "Is a damaged ZIP" in reasons(b"PK\x03\x04" + bytes(50))

@@ -67,7 +67,7 @@ def test_a_row_is_refused_with_all_of_its_reasons_and_the_others_are_imported(ap
     assert [client[name] for name in shown] == ["1098.50", 14, "01069", "de", "active", "DE123456789"]
     found = reasons(api, job)
     assert found[4] == "Names the same record as line 2. Correct one of them, or give each an external_id."
-    assert "country: `Atlantis` is not a country. Write its code, like DE." in found[3]
+    assert "country: “Atlantis” is not a country. Write its code, like DE." in found[3]
     assert "payment_terms_days: Must be a whole number from 0 to 365" in found[3]
     assert "status: Must be one of: prospect, active, archived" in found[3]
 
@@ -91,7 +91,7 @@ def test_contacts_and_projects_find_or_make_their_clients(api):
     job = run(api, text, "csv", "projects")
     assert job.counts == trial.counts == {"clients": 1, "projects": 2}
     found = reasons(api, job)
-    assert "manager_id: No active user is called `Nobody`. Add this person first." in found[3]
+    assert "manager_id: No active user is called “Nobody”. Add this person first." in found[3]
     assert "due_date: " in found[3]
     internal, shop = api.get("/projects", {"sort": "name"}).data
     assert (shop["budget_minutes"], shop["start_date"], shop["manager_id"]) == (750, "2026-03-01", api.admin_id)

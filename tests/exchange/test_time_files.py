@@ -124,7 +124,7 @@ def test_the_sums_say_what_rounding_to_minutes_changes():
 
 
 @pytest.mark.parametrize(
-    ("cell", "reason"), [("Euros", "`Euros` is not a currency. Write its code, like EUR."), ("EUR", None)]
+    ("cell", "reason"), [("Euros", "“Euros” is not a currency. Write its code, like EUR."), ("EUR", None)]
 )
 def test_what_a_cell_cannot_mean_is_listed_with_its_line(cell, reason):
     text = f"date,hours,project,currency\n2026-03-02,1,Shop,{cell}\n2026-03-03,1,Shop,EUR\n"

@@ -219,5 +219,5 @@ def read_currency(cell: str) -> str | None:
     """Return the code of a currency like `EUR` or `Euro - EUR`. Raises BadCell for another text."""
     code = cell[-len("EUR") :].upper()
     if cell and code not in DIGITS:
-        raise BadCell(f"`{cell}` is not a currency. Write its code, like EUR.")
+        raise BadCell(f"“{cell}” is not a currency. Write its code, like EUR.")
     return code or None

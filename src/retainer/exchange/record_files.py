@@ -181,7 +181,7 @@ def _read_country(text: str, _: str, __: CellForm) -> str:
     """Return the code of a country, by its code or its name in English or German. Raises BadCell."""
     code = _countries().get(name_of(text).casefold())
     if code is None:
-        raise BadCell(f"`{text}` is not a country. Write its code, like DE.")
+        raise BadCell(f"“{text}” is not a country. Write its code, like DE.")
     return code
 
 

@@ -206,7 +206,7 @@ def _client_key(name: str) -> Key:
 def _manager(tx: Tx, name: str) -> int | Unreadable:
     """Return the active user with a name or an email address."""
     found: int | None = tx.value(MANAGER, name=sort_key(name), email=name.casefold())
-    return Unreadable(f"No active user is called `{name}`. Add this person first.") if found is None else found
+    return Unreadable(f"No active user is called “{name}”. Add this person first.") if found is None else found
 
 
 WRITERS = {

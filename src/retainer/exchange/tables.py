@@ -27,6 +27,8 @@ MAX_ROWS = 250_000
 """Rows of one file, so that it can be planned in memory."""
 MAX_LINES = 2_000_000
 """Lines of one file, since empty ones are no rows."""
+MAX_COLUMNS, MAX_HEADING = 500, 191
+"""Columns of a file, and characters of their headings: forms offer each of them for each field."""
 HEADING_ROWS = 5
 """How many rows are searched for the headings: some files begin with a title."""
 CURRENCY = re.compile(r"\(([A-Z]{3})?\)$")
@@ -132,10 +134,12 @@ def guess_headings(text: str) -> list[str]:
 
 
 def _told_apart(cells: list[str]) -> list[str]:
-    """Return headings of which each is another: the second `Phone` is `Phone (2)`."""
+    """Return headings of which each is another: the second `Phone` is `Phone (2)`. Raises `validation_failed`."""
+    if len(cells) > MAX_COLUMNS:
+        raise invalid({"file": [f"Has more than {MAX_COLUMNS} columns. Leave out those that are not imported."]})
     seen = Counter[str]()
     found = []
-    for cell in cells:
+    for cell in (each[:MAX_HEADING] for each in cells):
         seen[cell] += 1
         found.append(f"{cell} ({seen[cell]})" if cell and seen[cell] > 1 else cell)
     return found
@@ -217,7 +221,7 @@ def read_decimal(text: str, mark: DecimalMark) -> Decimal:
     figures = "" if found is None else found[1] + "".join(letter for letter in found[2] if letter in "-.,0123456789")
     plain = figures.replace("," if mark == "." else ".", "").replace(mark, ".")
     if not NUMBER.fullmatch(plain) or len(plain) > MAX_FIGURES:
-        raise BadCell(f"`{text}` is not a number.")
+        raise BadCell(f"“{text}” is not a number.")
     return Decimal(plain)
 
 
@@ -255,7 +259,7 @@ def read_day(text: str, order: DayOrder) -> date:
             return date(int(found[4]), month, day)
     except ValueError:
         pass
-    raise BadCell(f"`{text}` is not a date.")
+    raise BadCell(f"“{text}” is not a date.")
 
 
 def read_time(text: str) -> time:
@@ -269,7 +273,7 @@ def read_time(text: str) -> time:
             return time(hour, int(found[2]), int(found[3] or 0))
         except ValueError:
             pass
-    raise BadCell(f"`{text}` is not a time of day.")
+    raise BadCell(f"“{text}” is not a time of day.")
 
 
 def read_moment(text: str, order: DayOrder) -> datetime:
@@ -303,7 +307,7 @@ def read_seconds(text: str, mark: DecimalMark) -> int:
         return int(found[1] or 0) * 3600 + int(found[2] or 0) * 60
     hours = HOURS.fullmatch(stripped)
     if hours is None:
-        raise BadCell(f"`{text}` is not a duration.")
+        raise BadCell(f"“{text}” is not a duration.")
     seconds = read_decimal(hours[1], mark) * 3600
     return int(seconds.to_integral_value("ROUND_HALF_UP"))
 
@@ -313,4 +317,4 @@ def read_truth(text: str, field: str, yes: frozenset[str], no: frozenset[str]) -
     word = name_of(text).casefold()
     if word in yes or word in no:
         return word in yes
-    raise invalid({field: [f"Say whether `{text}` means yes or no."]})
+    raise invalid({field: [f"Say whether “{text}” means yes or no."]})

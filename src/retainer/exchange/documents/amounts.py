@@ -88,7 +88,7 @@ def read_number(text: str, field: str, form: CellForm) -> Decimal | None:
         return None
     number = Decimal(decimal_text(read_decimal(text, form.marks[field])))
     if abs(number) > money.MAX_AMOUNT:
-        raise BadCell(f"`{text}` is too large.")
+        raise BadCell(f"“{text}” is too large.")
     return number
 
 
@@ -144,7 +144,7 @@ def _read_line(cells: Cells, form: CellForm, currency: str) -> AmountLine | None
 def _read_rate(cells: Cells, form: CellForm) -> Decimal | None:
     rate = read_number(cells["tax_rate"], "tax_rate", form)
     if rate is not None and not is_rate(rate):
-        raise BadCell(f"`{cells['tax_rate']}` is not a tax rate in percent.")
+        raise BadCell(f"“{cells['tax_rate']}” is not a tax rate in percent.")
     return rate
 
 

@@ -22,11 +22,13 @@ MAX_BYTES = 100 * MIB
 """Of a file, and of all that a ZIP unpacks to: it is stored in the transaction that starts the job."""
 MAX_PDF = 10 * MIB
 MAX_ENTRIES = 5000
+TOO_MANY = f"Has more than {MAX_ENTRIES} files. Import it in parts."
 MAX_RATIO = 200
 """How many times an entry of more than 1 MiB may be larger than its packed bytes; CSVs shrink to a tenth."""
 MAX_NAME = 120
 """Characters of a file name, in which numbers are searched."""
-SIGNATURE = b"PK\x03\x04"
+SIGNATURE, OF_DIRECTORY = b"PK\x03\x04", b"PK\x01\x02"
+"""What a ZIP begins with, and each entry of its directory."""
 WORKBOOKS = frozenset({"[Content_Types].xml", "META-INF/manifest.xml"})
 """What a ZIP has that is a workbook of a spreadsheet."""
 LISTED = 5
@@ -62,6 +64,8 @@ def open_archive(content: bytes) -> Archive:
         raise invalid({"file": [f"Has more than {MAX_BYTES // MIB} MB. Import it in parts."]})
     if not content.startswith(SIGNATURE):
         return Archive({"": content}, [], None, [])
+    if content.count(OF_DIRECTORY) > 2 * MAX_ENTRIES:  # reading half a million takes seconds
+        raise invalid({"file": [TOO_MANY]})
     try:
         packed = zipfile.ZipFile(io.BytesIO(content))
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
@@ -91,7 +95,7 @@ def listed(names: Sequence[str]) -> str:
 
 def _check(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > MAX_ENTRIES:
-        raise invalid({"file": [f"Has more than {MAX_ENTRIES} files. Import it in parts."]})
+        raise invalid({"file": [TOO_MANY]})
     if sum(entry.file_size for entry in entries) > MAX_BYTES:
         raise invalid({"file": [f"Unpacks to more than {MAX_BYTES // MIB} MB. Import it in parts."]})
     for entry in entries:

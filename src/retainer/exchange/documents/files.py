@@ -198,7 +198,7 @@ def _state_of(text: str, mapping: ColumnMapping) -> State:
     word = name_of(text).casefold().replace("_", " ")
     known = STATES | {name_of(name).casefold().replace("_", " "): state for name, state in mapping.states.items()}
     if word not in known:
-        raise invalid({"states": [f"Say what `{text}` means: a draft, open, paid or void."]})
+        raise invalid({"states": [f"Say what “{text}” means: a draft, open, paid or void."]})
     state = known[word]
     if state == "draft":
         raise BadCell("Is a draft. Only what was issued is imported.")
