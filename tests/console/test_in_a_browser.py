@@ -11,6 +11,7 @@ import urllib.request
 from base64 import b64decode
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import product
 from types import NoneType
 from typing import TypeVar, get_args, get_type_hints
 
@@ -351,6 +352,19 @@ def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     screen.open("/console/records/time-entries")
     name = screen.find("[data-label=Project] a")
     assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+
+
+def test_a_long_name_in_a_list_begins_beside_its_boxes(api, screen):
+    name = "Identity, website and shop of the school for music. " * 3
+    api.make("/tasks", title=name, project_id=api.make("/projects", name=name)["id"])
+    enter(screen, api)
+    for width, kind in product((390, 1280), ("projects", "tasks")):
+        screen.browser.show(width=width)
+        screen.open(f"/console/records/{kind}")
+        box, link = screen.find("tbody .select").rect, screen.find("tbody th > a").rect
+        assert link["height"] > 1.5 * box["height"], "several lines"
+        assert link["x"] >= box["x"] + box["width"] - 4, (width, kind)
+        assert abs(link["y"] - box["y"]) < box["height"] / 2, (width, kind)
 
 
 def test_on_a_phone_a_record_is_created_from_any_page(api, screen):
