@@ -161,6 +161,15 @@ def test_hints_say_what_a_blank_field_means_in_words_of_the_page(visitor):
         assert page is None or not re.search(r"\bnull\b|\bomitted\b|[a-z]_[a-z]", page.text, re.IGNORECASE), page.text
 
 
+def test_a_form_says_of_texts_from_the_settings_that_they_are_those_of_new_documents(api, visitor):
+    assert "If blank: the introduction in the settings" in visitor.get("/console/records/invoices/new").text
+    draft = api.make("/invoices", notes="Thank you.")
+    path = f"/console/records/invoices/{draft['id']}/edit"
+    assert "in the settings" not in visitor.get(path).text
+    visitor.submit(path, notes="")
+    assert api.get(f"/invoices/{draft['id']}").data["notes"] is None
+
+
 def test_a_refused_form_keeps_what_was_typed_and_lines_come_and_go_without_script(api, visitor):
     client, action = api.make("/clients"), "/console/records/quotes/new"
     page = visitor.submit(f"{action}?client_id={client['id']}", action=action, step="add", title="Relaunch", **LINE)

@@ -102,6 +102,8 @@ def test_a_credit_note_is_sent_with_its_pdf_and_files_of_its_invoice(api, visito
     page = visitor.get(f"{path}/mail")
     assert "info@bergmann.example" in page.text
     assert "Note.txt, 5 bytes" in page.text
+    assert "{link}" not in page.text
+    assert "{link}" in visitor.get(f"/console{page_of(invoice, '/mail')}").text
     done = visitor.submit(f"{path}/mail")
     assert f"{note['number']} is being sent to info@bergmann.example." in done.text
     assert post.send() == 1

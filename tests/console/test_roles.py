@@ -126,6 +126,13 @@ def paths_of(api, records):
 SENT = {"name": "Changed", "title": "Changed", "amount": "1", "state": "x", "confirmation": "Max Member", "step": "on"}
 
 
+def test_an_empty_list_of_a_member_says_nothing_of_invoices(api, person):
+    api.make("/projects")
+    page = person("member").get("/console/records/projects")
+    assert "No projects yet. They appear here once you work on them." in page.text
+    assert "invoice" not in page.text
+
+
 def test_a_member_finds_no_page_and_no_form_of_other_kinds(api, person):
     visitor, records = person("member"), records_of(api)
     others = records.keys() - OWN_RECORDS

@@ -81,7 +81,7 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     hourly_rate: Annotated[kinds.Money | None, "Used if the project, the client and the person have none."] = None
     payment_terms_days: Annotated[PaymentTerms, "Days from the date of an invoice until it is due."] = 30
     time_rounding_minutes: Annotated[
-        RoundingMinutes | None, "Invoices round hours to multiples of so many minutes; the entries stay as they are."
+        RoundingMinutes | None, "Invoices round hours to multiples of this many minutes; the entries stay as they are."
     ] = None
     time_rounding_to: RoundingDirection = "up"
     time_rounding_each: RoundingUnit = "entry"

@@ -24,7 +24,7 @@ class DayRange(msgspec.Struct):
 class Rounding(msgspec.Struct):
     """How the hours of lines are rounded; the time entries keep their minutes."""
 
-    minutes: Annotated[RoundingMinutes, "Hours become multiples of so many minutes; 1 rounds nothing."]
+    minutes: Annotated[RoundingMinutes, "Hours become multiples of this many minutes; 1 rounds nothing."]
     to: RoundingDirection = "up"
     each: RoundingUnit = "entry"
 

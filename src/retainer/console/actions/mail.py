@@ -20,7 +20,7 @@ from retainer.identity import audit
 from retainer.identity.accounts import ABOUT_LINK, FILLED_IN
 from retainer.identity.audit import Fields
 from retainer.mail.messages import Mailed, Message
-from retainer.mail.send import NewMessage, load_addresses, send
+from retainer.mail.send import LINKED, NewMessage, load_addresses, send
 from retainer.mail.texts import load_texts
 from retainer.store.tx import Tx
 
@@ -31,8 +31,8 @@ FIELDS = (
     Field("cc", "Copy", Control(length=2000), "All recipients see these addresses."),
     Field("bcc", "Blind copy", Control(length=2000), "No recipient sees these addresses."),
     Field("subject", "Subject", Control(length=255), is_required=True),
-    Field("message", "Text", LongText(length=10000), f"{FILLED_IN} {ABOUT_LINK}", is_required=True),
 )
+TEXT = Field("message", "Text", LongText(length=10000), FILLED_IN, is_required=True)
 MAX_OFFERED = 20
 """Files of a record that the page offers, the oldest first."""
 XML = Field("with_xml", "Attach the e-invoice (XML)", Flag(), "The PDF carries it, too.")
@@ -49,7 +49,8 @@ class SendDocument(Action, frozen=True, kw_only=True):
     needs_mail: bool = True
 
     def fields_of(self, record: Any) -> Sequence[Field]:
-        return FIELDS if self.record == "quote" or getattr(record, "is_imported", False) else (*FIELDS, XML)
+        fields = (*FIELDS, TEXT._replace(hint=f"{FILLED_IN} {ABOUT_LINK}") if self.record in LINKED else TEXT)
+        return fields if self.record == "quote" or getattr(record, "is_imported", False) else (*fields, XML)
 
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
         sheet = super().sheet(kind, tx, context, record)

@@ -39,6 +39,8 @@ HELPFUL = re.compile(
     r"[Bb]lank|[Oo]nly for|[Nn]ot before|[Uu]nique|[Oo]ne of|never|instead|seconds|Limit|Monthly|negative"
 )
 """What marks the sentences that help a person to fill in a field; the others explain records to programs."""
+AT_CREATION = re.compile(r"If blank: [^.]* in the settings, in the client's language\.")
+"""What is said of texts that a new document gets from the settings; one that is cleared later stays blank."""
 OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassigned|: no estimate|the quote's\.")
 
 
@@ -102,7 +104,8 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
         if part is not None:
             control = rows_of(found, metadata.tables[part.table])
         if control is not None and name != "position":
-            yield _field(name, table, control, written, found, model)
+            field = _field(name, table, control, written, found, model)
+            yield field if use == "Create" else field._replace(hint=AT_CREATION.sub("", field.hint).strip())
 
 
 def _field(
