@@ -55,6 +55,14 @@ def test_each_kind_of_record_has_files_with_the_bytes_that_were_sent(api, record
     assert bytes_of(api, file).status == 404
 
 
+@pytest.mark.parametrize("path", ["../../etc/Receipt.pdf", r"C:\Users\Ana\Receipt.pdf", "/Receipt.pdf"])
+def test_the_name_of_a_file_has_no_path(api, path):
+    client = api.usual("/clients")
+    assert add(api, "client", client, name=path)["name"] == "Receipt.pdf"
+    body = {"record": "client", "record_id": client, "name": "Receipts/", "content": "JVBERi0xLjcK"}
+    assert api.post("/files", body).errors == {"name": ["Must be the name of a file, not of a folder."]}
+
+
 def test_the_list_shows_the_files_of_the_record_that_it_is_asked_for(api):
     client, other = api.make("/clients"), api.make("/clients")
     expense = api.make("/expenses")

@@ -147,6 +147,10 @@ def test_the_run_reads_its_invoices_in_one_statement_in_the_order_of_the_address
     assert visitor.get(path.format(f"{drafts[0]},{10**9}")).status == 404
 
 
+def test_the_page_of_no_invoices_leads_to_the_run(visitor):
+    assert visitor.get("/console/billing-run/invoices").location == "/console/billing-run"
+
+
 def test_each_kind_of_unbilled_work_can_be_chosen_in_the_form_that_bills(visitor, clients):
     page = visitor.get(f"/console/records/clients/{clients[0]}/bill")
     names = {field["name"] for field in page.all("input")}

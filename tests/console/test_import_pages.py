@@ -103,7 +103,7 @@ def test_what_a_file_of_time_leaves_open_is_asked_beside_its_field(api, visitor)
     assert "Sums of the file" in page.text
     assert "Ana Ott 2026-04 1:00:01 1:00" in page.text
     done = confirm(visitor, sent)
-    assert "1 time entries imported" in done.text
+    assert "1 time entry imported" in done.text
     assert "Ana Ott 2026-04 1:00:01 1:00" in done.text
     assert "Sums of what was imported Person Month Time entries Time (h) Ana Ott 2026-04 1 1:00" in done.text
     (entry,) = api.get("/time-entries").data

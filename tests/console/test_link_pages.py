@@ -62,6 +62,7 @@ def test_a_revoked_link_shows_nothing(api, visitor):
     path = f"/console/records/quotes/{quote['id']}"
     url = url_of(visitor.submit(f"{path}/links"))
     (link,) = [each["href"] for each in visitor.get(path).all("a") if each.text == "Revoke…"]
+    assert not visitor.get(path).all("td", **{"data-label": "Revoke"}), "on a narrow screen the link says it"
     assert "The link was revoked." in visitor.submit(link).text
     assert Visitor(api.app).get(url.removeprefix(SITE)).status == 404
     assert "Client links" not in visitor.get(path).text

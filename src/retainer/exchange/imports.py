@@ -232,9 +232,8 @@ def finish(tx: Tx, job: Job) -> str:
     """Deactivate the people whom the job has added, who have no password; return what people read."""
     for (user_id,) in tx.all(PEOPLE, job=job.id):
         change_user(tx, user_id, {"is_active": False})
-    counts = job.counts
     done = "would be imported" if job.is_dry_run else "imported"
-    return f"{counts.get('time_entries', 0)} time entries {done} from {plans.options(job).file}."
+    return f"{plans.counted(job, 'time entries')} {done} from {plans.options(job).file}."
 
 
 IMPORT = JobKind(IMPORT_TIME, next_rows, write, finish, area="settings")

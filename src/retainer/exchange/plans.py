@@ -98,6 +98,14 @@ def start(tx: Tx, kind: str, plan: ImportPlan, source: ImportSource, file: str, 
     return job_id
 
 
+def counted(job: Job, noun: str) -> str:
+    """Return how many of its records a job has made, as people say it; `noun` is in the plural."""
+    count = job.counts.get(noun.replace(" ", "_"), 0)
+    if count != 1:
+        return f"{count} {noun}"
+    return f"1 {noun[:-3]}y" if noun.endswith("ies") else f"1 {noun.removesuffix('s')}"
+
+
 def options(job: Job) -> FileImport:
     found: FileImport = options_of(job, FileImport)
     return found

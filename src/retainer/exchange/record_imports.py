@@ -218,8 +218,7 @@ WRITERS = {
 
 def finish(_: Tx, job: Job) -> str:
     """Return what people read."""
-    counts = {name.replace("_", " "): job.counts[name] for name in WRITERS if name in job.counts}
-    made = [f"{number} {name if number > 1 else name.removesuffix('s')}" for name, number in counts.items()]
+    made = [plans.counted(job, name.replace("_", " ")) for name in WRITERS if name in job.counts]
     done = "would be imported" if job.is_dry_run else "imported"
     return f"{' and '.join(made) or 'Nothing new'} {done} from {plans.options(job).file}."
 

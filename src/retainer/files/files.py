@@ -183,8 +183,14 @@ def load_holder(tx: Tx, holder: str, record_id: int) -> HolderState:
 
 
 def add_file(tx: Tx, holder: str, record_id: int, name: str, content: Content) -> File:
-    """Store a file of a record. Raises the errors of `load_holder`, and `validation_failed` above the quota."""
+    """Store a file of a record, by its name without a path.
+
+    Raises the errors of `load_holder`, and `validation_failed` for a path that ends with a folder and above the quota.
+    """
     load_holder(tx, holder, record_id)
+    name = name.rpartition("/")[2].rpartition("\\")[2].strip()
+    if not name:
+        raise invalid({"name": ["Must be the name of a file, not of a folder."]})
     described = {"media_type": content.media_type, "size": content.size, "sha256": content.sha256}
     record = with_defaults(File, name=name, user_id=tx.actor.user_id or None, **described)
     file_id = tx.insert(files, record, **{f"{holder}_id": record_id})

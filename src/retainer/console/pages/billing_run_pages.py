@@ -168,6 +168,8 @@ def find_invoices(tx: Tx, context: PageContext) -> list[Invoice]:
 
 def show_invoices(tx: Tx, context: PageContext) -> Reply:
     found, lines = find_invoices(tx, context), []
+    if not found:
+        return context.redirect("/billing-run")
     names = load_names(tx, clients, {invoice.client_id for invoice in found})
     for invoice in found:
         parties = load_known_parties(tx, invoice.client_id, invoice.contact_id, Invoice)

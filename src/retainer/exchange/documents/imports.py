@@ -163,11 +163,6 @@ def _create_client(tx: Tx, job: Job, candidate: Candidate, invoice: PastInvoice)
     return Holder(client.id, invoice.currency)
 
 
-def _counted(job: Job, noun: str) -> str:
-    count = job.counts.get(f"{noun.replace(' ', '_')}s", 0)
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def finish(tx: Tx, job: Job) -> str:
     """Return how much was imported, and the number of the next invoice."""
     done = "would be imported" if job.is_dry_run else "imported"
@@ -177,9 +172,9 @@ def finish(tx: Tx, job: Job) -> str:
         if name.startswith("minor_units_")
     }
     over = " and ".join(f"{amount_of(units, currency)} {currency}" for currency, units in sorted(totals.items()))
-    made = [_counted(job, "invoice") + (f" over {over}" if over else "")]
+    made = [plans.counted(job, "invoices") + (f" over {over}" if over else "")]
     if "credit_notes" in job.counts:
-        made.append(_counted(job, "credit note"))
+        made.append(plans.counted(job, "credit notes"))
     told = f"{' and '.join(made)} {done} from {plans.options(job).file}."
     number = preview_number(tx, invoices, _pattern(tx), at_least=job.counts.get(NEXT, 1))
     return f"{told} The next invoice is {number}."
