@@ -79,7 +79,7 @@ def test_a_sample_of_a_refused_request_fails(studio):
     url = f"http://127.0.0.1:{server.port}/api/public/v1"
     for language in filter(has, LANGUAGE):
         (ran,) = run_all(language, [LANGUAGES[language](missing)], url, key)
-        assert "4711" in ran.error or "404" in ran.error, language
+        assert any(sign in ran.error for sign in ("4711", "404", "There is no such client")), language
 
 
 @pytest.fixture(scope="module")

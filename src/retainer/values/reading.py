@@ -27,7 +27,7 @@ from retainer.values.records import (
 from retainer.values.texts import LINES, Characters, clean, is_blank, prints
 
 T = TypeVar("T", bound=msgspec.Struct)
-REQUIRED, NULL = f"{part('Is required')}.", f"this is {NULL}. Omit the field instead."
+REQUIRED, NOTHING_SENT = f"{part('Is required')}.", f"this is {NULL}. Omit the field instead."
 WHOLE = re.compile(r"-?[0-9]+")
 
 Read = Callable[[object, str, FieldErrors], object]
@@ -295,7 +295,7 @@ def _scalar(convert: Parse, form: str, characters: Characters, hint_of: Callable
         except InvalidValue as error:
             return _note(errors, path, f"Must be {form}; {error.hint}" if error.hint else str(error))
         except (ValueError, msgspec.ValidationError):
-            what = NULL if value is None else hint_of(value)
+            what = NOTHING_SENT if value is None else hint_of(value)
             return _note(errors, path, f"Must be {form}; {what}" if what else f"Must be {form}.")
 
     return read
