@@ -189,7 +189,7 @@ def _about_particulars(document: Document) -> Iterator[DocumentWarning]:
         message = "The agency's address is missing or incomplete, which an invoice must have. Add it in the console"
         yield DocumentWarning("issuer_without_address", None, f"{message} under Settings.")
     if not _has_address(customer):
-        message = f"The address of {customer.name} is missing or incomplete, which an invoice must have."
+        message = f"The address of {titled(customer.name)} is missing or incomplete, which an invoice must have."
         yield DocumentWarning("client_without_address", "client_id", f"{message} Add it to the client.")
 
 

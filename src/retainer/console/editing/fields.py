@@ -39,8 +39,9 @@ HELPFUL = re.compile(
     r"[Bb]lank|[Oo]nly for|[Nn]ot before|[Uu]nique|[Oo]ne of|never|instead|seconds|Limit|Monthly|negative"
 )
 """What marks the sentences that help a person to fill in a field; the others explain records to programs."""
-AT_CREATION = re.compile(r"If blank: [^.]* in the settings, in the client's language\.")
-"""What is said of texts that a new document gets from the settings; one that is cleared later stays blank."""
+SENTENCE_ENDS = re.compile(r"(?<=[.;])\s+(?=[A-Z])")
+FROM_SETTINGS = "in the settings, in the client's language."
+"""How it is said that a new document has a text of the settings; one that is cleared later stays blank."""
 OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassigned|: no estimate|the quote's\.")
 
 
@@ -105,7 +106,10 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
             control = rows_of(found, metadata.tables[part.table])
         if control is not None and name != "position":
             field = _field(name, table, control, written, found, model)
-            yield field if use == "Create" else field._replace(hint=AT_CREATION.sub("", field.hint).strip())
+            if use != "Create":
+                kept = [each for each in SENTENCE_ENDS.split(field.hint) if not each.endswith(FROM_SETTINGS)]
+                field = field._replace(hint=" ".join(kept))
+            yield field
 
 
 def _field(
@@ -165,6 +169,6 @@ def hint_of(description: str, model: type[msgspec.Struct]) -> str:
     """Return what a form says about a field: its description without what helps programs alone."""
     if not issubclass(model, Record):  # a form of its own, whose texts are for people alone
         return description
-    sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", describe(description, model.__struct_encode_fields__))
+    sentences = SENTENCE_ENDS.split(describe(description, model.__struct_encode_fields__))
     text = " ".join(each for each in sentences if HELPFUL.search(each) and not OF_PROGRAMS.search(each)).rstrip(";")
     return text[:1].upper() + text[1:]
