@@ -10,19 +10,18 @@ import pytest
 from retainer.billing import files as billing_files
 from retainer.doctor import documents, series, stored_files
 from retainer.errors import Refusal
-from retainer.exchange import plans, undoing
+from retainer.exchange import plans
 from retainer.exchange.columns import ColumnMapping
 from retainer.exchange.importers import IMPORTERS
 from retainer.identity.actors import absent_user
-from retainer.job_kinds import KINDS
-from retainer.jobs import jobs, loop
+from retainer.jobs import jobs
 from retainer.jobs.kinds import Job
 from retainer.rollups import doctor
-from retainer.schema import jobs as schema
 from retainer.schema.billing import invoices
 from retainer.values.decoding import json_text
 from tests.databases import each_database
 from tests.exchange import invoice_files as files
+from tests.exchange.test_imports import finish, undo
 
 BERLIN = ZoneInfo("Europe/Berlin")
 INVOICES = IMPORTERS["invoices"]
@@ -40,16 +39,6 @@ def run(api, content, source="freshbooks", *, is_dry_run=False, **answers) -> Jo
     with api.store.begin(absent_user(api.store, api.admin_id), write=True) as tx:
         job_id = INVOICES.start(tx, plan, INVOICES.sources[source], source, is_dry_run=is_dry_run)
     return finish(api, job_id)
-
-
-def finish(api, job_id) -> Job:
-    return loop.run_to_end(api.store, KINDS, api.account_id, job_id, lambda _: None)
-
-
-def undo(api, job_id) -> Job:
-    with api.store.begin(absent_user(api.store, api.admin_id), write=True) as tx:
-        undone = undoing.start(tx, tx.get(schema.jobs, job_id, Job))
-    return finish(api, undone)
 
 
 def refusals(api, job):

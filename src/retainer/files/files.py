@@ -47,6 +47,7 @@ from retainer.values.common import Base64
 from retainer.values.kinds import Id, Text191
 from retainer.values.reading import with_defaults
 from retainer.values.records import READ_ONLY, Record
+from retainer.values.texts import without_path
 from retainer.work import projects
 
 HOLDERS = {
@@ -188,7 +189,7 @@ def add_file(tx: Tx, holder: str, record_id: int, name: str, content: Content) -
     Raises the errors of `load_holder`, and `validation_failed` for a path that ends with a folder and above the quota.
     """
     load_holder(tx, holder, record_id)
-    name = name.rpartition("/")[2].rpartition("\\")[2].strip()
+    name = without_path(name).strip()
     if not name:
         raise invalid({"name": ["Must be the name of a file, not of a folder."]})
     described = {"media_type": content.media_type, "size": content.size, "sha256": content.sha256}

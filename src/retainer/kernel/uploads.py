@@ -19,6 +19,7 @@ from multipart import (
 from retainer.errors import Refusal
 from retainer.kernel.downloads import needing_room
 from retainer.kernel.http import MAX_BODY_BYTES, Request
+from retainer.values.texts import without_path
 
 FORM = "multipart/form-data"
 """How browsers send a form with a file."""
@@ -116,7 +117,7 @@ def file_name_of(part: MultipartSegment) -> str | None:
         name = content_disposition_unquote(options["filename"], filename=True)
     else:
         return None
-    return name.rpartition("/")[2]
+    return without_path(name)
 
 
 def read_form(request: Request) -> tuple[list[tuple[str, str]], dict[str, SentFile]]:

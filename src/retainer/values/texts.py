@@ -53,6 +53,11 @@ CODE: Final = Characters(
 NAMES = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
 
 
+def without_path(name: str) -> str:
+    """Return the name of a file without the folders that stand before it; empty if it is one of a folder."""
+    return name.replace("\\", "/").rpartition("/")[2]
+
+
 def clean(text: str, characters: Characters = LINES) -> str:
     """Return a text trimmed and composed (NFC), as all texts from outside are read.
 

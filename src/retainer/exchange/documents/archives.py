@@ -9,13 +9,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from retainer.errors import invalid
 from retainer.exchange.tables import MAX_BYTES as MAX_TABLE
 from retainer.exchange.tables import SIGNATURES, BadCell
 from retainer.values.collation import printed_form
+from retainer.values.texts import without_path
 
 MIB = 1 << 20
 MAX_BYTES = 100 * MIB
@@ -125,7 +125,7 @@ def _unpack(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 
 def name_in(entry: zipfile.ZipInfo) -> str:
-    return PurePosixPath(entry.filename.replace("\\", "/")).name
+    return without_path(entry.filename)
 
 
 def _has_suffix(entry: zipfile.ZipInfo, suffix: str) -> bool:
