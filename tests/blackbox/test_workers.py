@@ -299,7 +299,7 @@ def ready(server):
 @only_full
 def test_after_sigterm_a_server_is_not_ready_and_answers_until_its_delay_ends(tmp_path, addresses):
     with running(tmp_path, "--no-monitor", "--workers", 2, RETAINER_STOP_DELAY="300", **addresses) as server:
-        assert ready(server).status == 200
+        until(lambda: ready(server).status == 200, "both workers and their database answer in time")
         agency = server.agency("Busy", "enterprise")
         with Load(server, agency) as load:
             server.process.terminate()

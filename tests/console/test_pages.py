@@ -59,6 +59,8 @@ def fill(api: ApiClient) -> dict[str, str]:
 
 PARTS = ("/search/results",)
 """The ends of paths that answer a part of a page."""
+NO_PAGES = {"/sign-in", "/sign-in/code", "/password", "/jobs/{job}/file", "/billing-run/invoices"}
+"""For those who are signed out, a file, and a page that needs the ids of its records."""
 ACTION_PATHS = tuple(f"/{{record}}/{action.path}" for actions in ACTIONS.values() for action in actions)
 PRINTED = ("records/invoices", "records/quotes")
 
@@ -78,7 +80,7 @@ def paths(texts: dict[str, str]) -> list[str]:
             found += [path.replace("/records/{kind}", f"/{name}").format(record=ids[name]) for name in ids]
         elif path == "/reports/{report}":
             found += [f"/reports/{name}" for name in REPORTS]
-        elif route.show and path not in {"/sign-in", "/sign-in/code", "/password", "/jobs/{job}/file"}:
+        elif route.show and path not in NO_PAGES:
             found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
     return [f"/console{path}" for path in found]
 
