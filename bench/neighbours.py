@@ -169,6 +169,12 @@ def bill_slowly(agencies: list[tuple[int, Agency]], count: int) -> Scene:
     return Scene([(burdens(client, [0, 0])[name], agency.keys) for client, agency in agencies[:count]])
 
 
+def read_together(store: Store) -> Scene:
+    """Accounts that each read over four connections: the processor is all that they want."""
+    agencies = [open_account(store, f"reader-{number}", KEYS * 10) for number in range(16)]
+    return Scene([(Burden(4, "GET", "/tags?per_page=25"), agency.keys) for agency in agencies])
+
+
 def with_time(store: Store, agency: Agency, size: int) -> int:
     """Record so many hours for a client, every project's on a day of its own; return the client."""
     days = itertools.count()
@@ -290,6 +296,7 @@ def play(server: Server, scene: Scene, streams: dict[str, Iterator[bytes]], seco
 ALONE = list(burdens(0, [0, 0]))
 SLOW = {f"{count} accounts that write slowly": count for count in (8, 16, 32)}
 OTHERS: dict[str, Callable[[Store], Scene]] = {
+    "16 accounts that read": read_together,
     "forms with many rows": form_with_many_rows,
     **{f"{count} accounts, logos without end": partial(logos_at_the_limit, count=count) for count in (2, 4)},
 }

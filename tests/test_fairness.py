@@ -135,6 +135,19 @@ def test_a_permission_goes_to_the_subject_that_holds_least():
     assert threads.order == ["c1", "a1", "b1"], "a and b hold one already"
 
 
+def test_with_a_larger_share_those_have_a_permission_for_whom_there_is_one():
+    semaphore = FairSemaphore(5, 1, 10)
+    for subject in "abc":
+        assert semaphore.acquire(subject, 0)
+    threads = Threads(semaphore)
+    threads.begin("a1")
+    assert not semaphore.enter("b", "b")
+    assert (semaphore.free, semaphore.waiting) == (2, 2)
+    assert semaphore.widen(2) == ["b"]
+    threads.join()
+    assert (threads.order, semaphore.waiting) == (["a1"], 0)
+
+
 def test_what_is_taken_beyond_the_count_is_missing_until_it_is_given_back():
     semaphore = FairSemaphore(1, 1, 10)
     assert semaphore.acquire("a", 0)

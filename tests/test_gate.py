@@ -14,6 +14,7 @@ from retainer.kernel.http import Response
 from retainer.kernel.waiting import Ending
 from retainer.server.http import bodies as bodies_module
 from retainer.server.http import gate as gates
+from retainer.server.http import turns
 from retainer.server.http.bodies import MAX_DISCARDED_BYTES
 from retainer.server.http.exchange import Exchange
 from retainer.server.http.gate import CARRIERS, Gate
@@ -141,13 +142,13 @@ class Door:
 
     def free_again(self):
         self.go_on.set()
-        until(lambda: self.gate.running.free == self.gate.running.count, "no turn is held")
+        until(lambda: self.gate.turns.running.free == self.gate.turns.running.count, "no turn is held")
 
 
 @pytest.fixture
 def hasty(monkeypatch):
     """Nothing waits: the next look at what does ends it."""
-    monkeypatch.setattr(gates, "TURN_SECONDS", 0)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0)
 
 
 @pytest.mark.parametrize("count", [1, 16])
@@ -162,6 +163,31 @@ def test_an_account_runs_two_requests_at_a_time_and_another_finds_a_turn(count, 
     assert (told.code, told.headers["Retry-After"], refused.client.status) == ("unavailable", "5", 503)
     if count > 1:
         door.hold(8)
+    door.free_again()
+
+
+def test_an_account_runs_one_request_at_a_time_until_it_is_alone(monkeypatch):
+    door = Door(16)
+    monkeypatch.setattr(turns, "SHARED_SECONDS", 60)
+    for account_id in (8, 7):
+        door.send(account_id=account_id)
+    door.hold(7)
+    waiting = door.send(account_id=7, is_quick=False)
+    door.gate.look()
+    assert (len(door.running), door.gate.turns.running.waiting) == (3, 1)
+    monkeypatch.setattr(door.gate.turns, "is_shared", lambda: False)
+    door.gate.look()
+    until(lambda: waiting.request.id in door.running, "it has the second turn of an account that is alone")
+    door.free_again()
+
+
+def test_requests_without_credentials_are_no_other_account(monkeypatch):
+    door = Door(16)
+    monkeypatch.setattr(turns, "SHARED_SECONDS", 60)
+    for account_id in (7, None, 7, None):
+        door.send(account_id=account_id)
+    door.hold(7)
+    door.hold(7)
     door.free_again()
 
 
@@ -223,12 +249,12 @@ def test_a_turn_that_is_left_is_for_others_and_taken_again_whatever_happens():
     door, seen = Door(1), []
 
     def fail(_):
-        with door.gate.left():
-            seen.append(door.gate.running.free)
+        with door.gate.turns.left():
+            seen.append(door.gate.turns.running.free)
             raise ValueError("broken")
 
     broken = door.send(answer=fail)
-    assert (seen, broken.client.status, door.gate.running.free) == ([1], 500, 1)
+    assert (seen, broken.client.status, door.gate.turns.running.free) == ([1], 500, 1)
     assert [type(error) for _, error in door.failures] == [ValueError]
 
 
@@ -236,7 +262,7 @@ def test_while_a_request_has_left_its_turn_the_next_one_runs():
     door, is_over = Door(1), threading.Event()
 
     def wait(_):
-        with door.gate.left():
+        with door.gate.turns.left():
             is_over.wait(60)
         return Response(200, [])
 
@@ -343,9 +369,9 @@ def test_a_request_that_hung_up_gives_its_place_back_and_is_not_executed(monkeyp
     gone = door.send(account_id=8)
     monkeypatch.setattr(gone.exchange, "arrived", gone.exchange.arrived - 2)
     door.gate.look()
-    assert door.gate.running.waiting == 1
+    assert door.gate.turns.running.waiting == 1
     gone.client.hung_up.come(None)
-    assert (door.gate.running.waiting, len(door.gate.underway())) == (0, 1)
+    assert (door.gate.turns.running.waiting, len(door.gate.underway())) == (0, 1)
     door.free_again()
     assert (len(door.running), gone.client.status) == (1, None)
 

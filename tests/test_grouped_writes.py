@@ -12,7 +12,7 @@ from testing.process import PATIENCE, until
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Response
-from retainer.server.http import gate as gates
+from retainer.server.http import turns
 from retainer.server.http import writer as writers
 from retainer.store.engines import Sqlite, base
 from retainer.store.engines.base import Unavailable
@@ -81,8 +81,8 @@ class Writers:
 def grouped(api, monkeypatch):
     """Writers that wait until the test lets them go on, in groups that end no sooner on a busy machine."""
     monkeypatch.setattr(base, "WAIT_SECONDS", PATIENCE)
-    for name in ("GROUP_SECONDS", "SHARED_GROUP_SECONDS"):
-        monkeypatch.setattr(writers, name, PATIENCE)
+    monkeypatch.setattr(writers, "GROUP_SECONDS", PATIENCE)
+    monkeypatch.setattr(turns, "SHARED_SECONDS", -1)  # no account meets another
     gc.disable()  # a collection would make a write long
     yield Writers(api)
     gc.enable()
@@ -195,8 +195,7 @@ def test_a_group_ends_after_a_while_though_others_wait(grouped, monkeypatch):
     assert seen == ENDS * 2
 
 
-def test_groups_are_shorter_beside_other_accounts_unless_the_disk_is_slow(grouped, monkeypatch):
-    monkeypatch.setattr(writers, "SHARED_GROUP_SECONDS", 0)
+def test_beside_other_accounts_groups_take_as_long_as_a_flush(grouped, monkeypatch):
     with monkeypatch.context() as fast:  # no flush takes time
         fast.setattr(writers, "time", SimpleNamespace(thread_time=time.thread_time, monotonic=lambda: 0.0))
         with traced(grouped.engine, monkeypatch) as seen, grouped.waiting(3):
@@ -204,7 +203,7 @@ def test_groups_are_shorter_beside_other_accounts_unless_the_disk_is_slow(groupe
                 grouped.send(name)
         assert seen == ENDS, "nobody else is there"
 
-        monkeypatch.setattr(gates, "SHARED_SECONDS", 60)
+        monkeypatch.setattr(turns, "SHARED_SECONDS", 60)
         grouped.door.send(account_id=8)
         with traced(grouped.engine, monkeypatch) as seen, grouped.waiting(3):
             for name in "def":

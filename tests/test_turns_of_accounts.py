@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 from retainer.identity.people import sessions
-from retainer.server.http import gate as gates
+from retainer.server.http import turns
 from tests.console.visitor import admin_of
 from tests.quick_hashes import hash_quickly
 
@@ -11,12 +11,13 @@ from tests.quick_hashes import hash_quickly
 @contextmanager
 def all_turns_of(api, monkeypatch):
     """An account that has no turn left, whose next request does not wait for one."""
-    monkeypatch.setattr(gates, "TURN_SECONDS", 0)
-    running = api.app.gate.running
-    for _ in range(running.share):
-        assert running.acquire(api.account_id, 0)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0)
+    running, held = api.app.gate.turns.running, 0
+    while running.acquire(api.account_id, 0):
+        held += 1
+    assert held
     yield
-    for _ in range(running.share):
+    for _ in range(held):
         running.release(api.account_id)
 
 

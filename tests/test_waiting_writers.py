@@ -11,6 +11,7 @@ from testing.agencies import open_agency
 from testing.process import until
 
 from retainer.server.http import gate as gates
+from retainer.server.http import turns as turns_of_requests
 from retainer.store.engines import Sqlite, base, postgresql_connection, postgresql_writers, sqlite, turns
 from retainer.store.engines.postgresql_writers import MAX_LOCKS_AWAITED, WRITES
 from tests.databases import each_database, only_postgresql, only_sqlite
@@ -28,7 +29,7 @@ def patient(api, monkeypatch):
     for module in (base, sqlite):
         monkeypatch.setattr(module, "WAIT_SECONDS", PATIENCE)
     monkeypatch.setattr(gates, "REQUEST_SECONDS", PATIENCE)
-    monkeypatch.setattr(gates, "TURN_SECONDS", PATIENCE)
+    monkeypatch.setattr(turns_of_requests, "TURN_SECONDS", PATIENCE)
     monkeypatch.setattr(api.store, "seconds", PATIENCE)
     monkeypatch.setattr(postgresql_connection, "REPLY_SECONDS", PATIENCE)
     for name in ("statement_timeout", "lock_timeout"):
@@ -86,7 +87,7 @@ def waiting(app):
 @each_database
 @pytest.mark.parametrize("accounts", first((8, 16, 32)))
 def test_reads_of_an_account_are_answered_while_writers_of_others_wait(patient, accounts):
-    api, engine, running = patient, patient.store.engine, patient.app.gate.running
+    api, engine, running = patient, patient.store.engine, patient.app.gate.turns.running
     agencies = [open_agency(api.store, f"Writer{number}", "enterprise") for number in range(accounts)]
     with held_by_another_process(api, [agency["account_id"] for agency in agencies]):
         writers = Writers(api, agencies)
@@ -117,7 +118,7 @@ def test_an_account_whose_lock_another_process_has_holds_up_no_other_write(patie
 @only_sqlite
 def test_a_writer_that_has_the_only_turn_to_write_waits_for_no_turn_to_run(patient):
     """Else all writes would wait for readers."""
-    api, running, taken = patient, patient.app.gate.running, patient.store.engine.turns
+    api, running, taken = patient, patient.app.gate.turns.running, patient.store.engine.turns
     taken.take(None)
     writers = Writers(api, [{"key": api.key}])
     until(lambda: waiting(api.app) == OF_EACH, "they wait")
@@ -133,7 +134,7 @@ def test_a_writer_that_has_the_only_turn_to_write_waits_for_no_turn_to_run(patie
 
 @only_sqlite
 def test_an_account_that_pauses_holds_no_turn(patient, monkeypatch):
-    api, running, taken, over = patient, patient.app.gate.running, patient.store.engine.turns, threading.Event()
+    api, running, taken, over = patient, patient.app.gate.turns.running, patient.store.engine.turns, threading.Event()
     monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=time.monotonic, thread_time=time.thread_time))
     turns.time.sleep = over.wait
     taken.pauses[api.account_id] = time.monotonic() + PATIENCE / 2

@@ -105,7 +105,7 @@ class App:
         self.log = Log(log, self.store.engine, kept, slot.count if slot else None)
         self.gate = Gate(settings.threads, self.log.failure, self.ending, self.account_of, engine)
         self.limiter, failures = create_counters(settings, self.log)
-        self.throttle = Throttle(self.limiter, failures, self.gate.left)
+        self.throttle = Throttle(self.limiter, failures, self.gate.turns.left)
         self.health = Health(
             self.store, self.limiter, self.log.outages, self.ending.is_stopping, uses_valkey=bool(settings.valkey_url)
         )
@@ -172,7 +172,7 @@ class App:
 
     def run_apart(self, account_id: int, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function from a renderer; meanwhile, another request takes its turn."""
-        with self.gate.left():
+        with self.gate.turns.left():
             try:
                 return self.renderers.run(account_id, seconds, function, *arguments)
             except RendererEnded as ended:
@@ -203,7 +203,7 @@ def create_metrics(
     storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
     lateness = {"monitor": checks.lateness, "webhook": deliveries.lateness, "job": jobs.lateness}
     page = MetricsPage(metrics, app.store, storage, lateness, has_valkey=bool(app.settings.valkey_url))
-    return page, noting(slot, app.gate.turns, engine, app.limiter, app.throttle, app.log)
+    return page, noting(slot, app.gate.counts, engine, app.limiter, app.throttle, app.log)
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failures]:

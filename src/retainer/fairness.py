@@ -21,7 +21,7 @@ class Waiter:
 
 
 class FairSemaphore:
-    """`count` permissions that subjects share: each may hold `share` of them.
+    """`count` permissions that subjects share: each may hold `share` of them, which may be lowered at any time.
 
     The next free one goes to the subject that holds least; of several, to the one that was charged least while others
     waited; of several, to the one that has waited longest for its turn. A newcomer counts as charged as much as the
@@ -98,11 +98,15 @@ class FairSemaphore:
             following = self._next() if self.waiting and self.free > 0 else None
             if not self.waiting and following is None:
                 self._used.clear()
-        if isinstance(following, Waiter):
-            following.is_granted = True
-            following.decided.release()
-            return None
-        return following
+        return self._wake(following)
+
+    def widen(self, share: int) -> list[Any]:
+        """Let each subject hold more from now on; return the objects that have a permission because of that."""
+        with self._lock:
+            self.share, granted = share, list[Any]()
+            while self.waiting and self.free > 0 and (following := self._next()) is not None:
+                granted.append(following)
+        return [each for each in map(self._wake, granted) if each is not None]
 
     def leave(self, subject: Hashable, waiter: Any) -> bool:
         """Let an object wait no longer; return False if it did not: it has a permission, or had to give up."""
@@ -131,6 +135,15 @@ class FairSemaphore:
         following = self._queues[subject].popleft()
         self._note_removal(subject)
         return following
+
+    @staticmethod
+    def _wake(following: Any) -> Any:
+        """Tell a thread that it has a permission; return an object that has one, which somebody else is to tell."""
+        if not isinstance(following, Waiter):
+            return following
+        following.is_granted = True
+        following.decided.release()
+        return None
 
     def _standing(self, subject: Hashable) -> tuple[int, float]:
         return self._held.get(subject, 0), max(self._used.get(subject, 0.0), self._served)

@@ -163,7 +163,11 @@ class Settings:
     trusted_proxies: tuple[Network, ...] = _setting(
         (), "Proxies whose X-Forwarded-For, -Proto and -Host are trusted.", _networks("127.0.0.1/32,10.0.0.0/8")
     )
-    threads: int = _setting(16, "Number of requests that run at the same time.", _whole(1, 256))
+    threads: int = _setting(
+        16,
+        "Number of requests that run at the same time; on SQLite, all but two only while it computes.",
+        _whole(1, 256),
+    )
     health: str = _setting(
         PUBLIC, "Where /livez and /readyz are served: on the port of the API, nowhere, or at another address.", PLACE
     )

@@ -14,7 +14,7 @@ from tests.databases import each_database, only_sqlite
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.kernel import waiting
 from retainer.kernel.waiting import preferred_seconds
-from retainer.server.http import gate
+from retainer.server.http import gate, turns
 from retainer.server.monitoring import housekeeping
 from retainer.settings import BASE_PATH
 
@@ -160,7 +160,7 @@ class Waiter:
     def is_waiting(self):
         """Return whether it has found nothing yet: it has a place, and has left the slot in which it looked."""
         has_place = self.api.app.waiting.count(self.api.account_id) > 0
-        return has_place and self.api.app.gate.running.free == self.api.app.gate.running.count
+        return has_place and self.api.app.gate.turns.running.free == self.api.app.gate.turns.running.count
 
     def result(self):
         self.thread.join(60)
@@ -203,9 +203,9 @@ def test_a_wait_ends_early_enough_to_answer_in_the_time_of_the_request(api, monk
 
 @only_sqlite
 def test_a_wait_that_ends_while_all_turns_are_taken_is_empty(api, monkeypatch):
-    waiter, running = Waiter(api, seconds=1), api.app.gate.running
+    waiter, running = Waiter(api, seconds=1), api.app.gate.turns.running
     until(lambda: waiter.is_waiting() or waiter.answer, "it waits, or its second is over")
-    monkeypatch.setattr(gate, "TURN_SECONDS", 0)
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0)
     for other in range(running.count):
         assert running.acquire(f"other {other}", 0)
     assert (waiter.result().status, waiter.answer.data) == (200, [])

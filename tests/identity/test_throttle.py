@@ -200,7 +200,7 @@ def test_two_passwords_are_hashed_at_a_time(api, admin, monkeypatch):
 
 @any_database
 def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
-    app, answered, running = api.app, [], api.app.gate.running
+    app, answered, running = api.app, [], api.app.gate.turns.running
 
     def attempt(_):
         answered.append(enter(api, admin))

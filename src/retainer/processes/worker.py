@@ -39,7 +39,7 @@ BACKLOG = 2048  # connections that wait for a worker
 STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
-SWITCH_SECONDS = 0.0001
+SWITCH_SECONDS = 0.00002
 """How long, a few times, a small request waits for one that computes; Python's default of 5 ms is noticeable."""
 THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
 M_ARENA_MAX, ARENAS = -8, 2

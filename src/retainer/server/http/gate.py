@@ -3,23 +3,20 @@
 Nothing waits in a thread before its turn. The thread that ends a request takes the one that has the turn next.
 """
 
-import math
-import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 from retainer.background import Background, Chore
-from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request, Response
 from retainer.kernel.waiting import LAST_SECONDS, POLL_SECONDS, Ending
-from retainer.server.http.bodies import RETRY, Bodies
+from retainer.server.http.bodies import Bodies
 from retainer.server.http.exchange import Exchange, Rest, WaitingExchanges
+from retainer.server.http.turns import MAX_WAITING, RequestTurns, busy
 from retainer.server.http.writer import Writer
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
@@ -29,19 +26,11 @@ from retainer.store.transaction import READ_SECONDS
 
 REQUEST_SECONDS = 25
 """From the arrival of a request to its response, before proxies and clients give up (contract 1.1)."""
-TURN_SECONDS = 10
-"""How long a request waits for its turn. After that it is never executed."""
-SHARE = 2
-"""How many requests of an account run at the same time: with more of them, others would wait for the processor."""
-MAX_WAITING = 384
-"""Maximum number of requests that wait for their turn."""
 SERVER_THREADS, CARRIERS = 4, 2
 """Threads of the HTTP server, and how many of them may answer requests meanwhile: the others let requests in."""
 MAX_KNOWN = 4096
 """Maximum number of credentials whose account is remembered."""
 LOOK_SECONDS = 0.25
-SHARED_SECONDS = 1
-"""How long the server counts as shared after requests of two accounts."""
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_COOKIE")
 Report = Callable[[Request | str, BaseException], None]
 
@@ -51,15 +40,8 @@ def _credentials(request: Request) -> int:
     return hash(tuple(map(request.environ.get, CREDENTIALS)))
 
 
-class Turn(threading.local):
-    """The turn of the request that a thread answers."""
-
-    subject: Hashable = None
-    is_held = False
-
-
 class Gate:
-    """Admits requests: at most `count` run at the same time, at most `SHARE` of one account.
+    """Admits requests, and answers each in its turn.
 
     A request waits in the queue of its account, which is remembered by credentials, or else of its network; the
     pipeline authenticates each. `look_up` returns the account whose key or session a request has. Quick ones run in a
@@ -75,7 +57,8 @@ class Gate:
         look_up: Callable[[Request], int | None] = lambda _: None,
         engine: Engine | None = None,
     ) -> None:
-        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, self._refuse_turn)
+        is_sqlite = isinstance(engine, GroupedSqlite)
+        self.turns = RequestTurns(count, self._refuse_turn, self._hand_over, is_sqlite=is_sqlite)
         self.pending = WaitingExchanges()
         self.bodies = Bodies(self.pending, self._enter)
         self.look_up, self.report, self.ending = look_up, report, ending
@@ -83,12 +66,9 @@ class Gate:
         self.writer = None
         if isinstance(engine, GroupedSqlite):
             self.writer = Writer(
-                engine, self._answer_for_now, self._end, self._queue, self._refuse_turn, self.is_shared
+                engine, self._answer_for_now, self._end, self._queue, self._refuse_turn, self.turns.is_shared
             )
-        self._latest: Hashable = None
-        self._shared_until = -math.inf
         self._accounts: OrderedDict[int, int] = OrderedDict()
-        self._turn = Turn()
         self._underway: dict[Exchange, str] = {}
         self._carriers = deque(range(CARRIERS))
         outside = MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING
@@ -99,27 +79,24 @@ class Gate:
         self._underway[exchange] = exchange.connection
         request = exchange.request
         exchange.subject = self.subject_of(request)
-        latest, self._latest = self._latest, exchange.subject
-        if latest not in (None, exchange.subject):
-            self._shared_until = exchange.arrived + SHARED_SECONDS
-        exchange.account_known = isinstance(exchange.subject, int) or not any(map(request.environ.get, CREDENTIALS))
+        is_known = isinstance(exchange.subject, int)
+        has_credentials = is_known or any(map(request.environ.get, CREDENTIALS))
+        if has_credentials:  # a probe of a balancer is nobody whom an account keeps waiting
+            self.turns.notice(exchange)
+        exchange.account_known = is_known or not has_credentials
         if exchange.account_known:
             self._go_on(exchange)
         else:  # else credentials that are unknown would have the turns and the bodies of each network
             self._queue(exchange, may_carry=True)
 
-    def is_shared(self) -> bool:
-        """Return whether several accounts have sent requests of late."""
-        return time.monotonic() < self._shared_until
-
     def underway(self) -> set[str]:
         """Return the addresses and ports of the clients that wait for the server, not of those it waits for."""
         return set(self._underway.copy().values())
 
-    def turns(self) -> tuple[int, int, int]:
+    def counts(self) -> tuple[int, int, int]:
         """Return how many requests can run, how many do, and how many wait for their turn, to run or to write."""
-        waiting = self.running.waiting + (self.writer.queue.waiting if self.writer else 0)
-        return self.running.count, self.running.count - self.running.free, waiting
+        count, running, waiting = self.turns.counts()
+        return count, running, waiting + (self.writer.queue.waiting if self.writer else 0)
 
     def subject_of(self, request: Request) -> Hashable:
         account_id = self._accounts.get(_credentials(request))
@@ -137,28 +114,7 @@ class Gate:
     def look(self) -> None:
         """End the waits whose time is up."""
         self.pending.look(self._forget_if_waiting)
-
-    @contextmanager
-    def left(self, *, returns_at_once: bool = False) -> Iterator[None]:
-        """Let others run during a block that waits for something else than a processor.
-
-        Raises `unavailable` if there is no turn for the rest of the request. A request that `returns_at_once` needs
-        none: it holds what all others wait for.
-        """
-        turn = self._turn
-        if not turn.is_held:  # a command, or a test without a server
-            yield
-            return
-        turn.is_held = False
-        self._hand_over(self.running.release(turn.subject))
-        try:
-            yield
-        finally:
-            if returns_at_once:
-                self.running.take(turn.subject)
-            elif not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining() - READ_SECONDS)):
-                raise busy()
-            turn.is_held = True
+        self.turns.look()
 
     def _go_on(self, exchange: Exchange) -> None:
         """Receive the body of a request whose account is known, then let it wait for its turn."""
@@ -183,13 +139,13 @@ class Gate:
     def _takes_turn(self, exchange: Exchange, queue: FairSemaphore) -> bool:
         """Return whether a request has its turn at once; else it waits."""
         exchange.queue = queue
-        until = min(time.monotonic() + TURN_SECONDS, exchange.arrived + REQUEST_SECONDS - READ_SECONDS)
+        until = min(self.turns.wait_end(), exchange.arrived + REQUEST_SECONDS - READ_SECONDS)
         self.pending.add(exchange, until, self._end_wait_for_turn)
         return queue.enter(exchange.subject, exchange)
 
     def _queue(self, exchange: Exchange, *, may_carry: bool = False) -> None:
         """Let a request run in its turn: in this thread, if it may carry it and the turn is free."""
-        if not self._takes_turn(exchange, self.running):
+        if not self._takes_turn(exchange, self.turns.running):
             return
         if not may_carry or not (exchange.is_quick or not exchange.account_known):
             self._hand_over(exchange)
@@ -211,19 +167,17 @@ class Gate:
 
     def _serve(self, exchange: Exchange | None, *, is_carrier: bool = False) -> None:
         """Answer a request that has its turn, and then those that get it after it."""
-        turn = self._turn
         while exchange is not None:
             self.pending.take(exchange)
-            turn.subject, turn.is_held = exchange.subject, True
-            of_request.at, of_request.left = exchange.arrived + REQUEST_SECONDS, self.left
+            self.turns.begin(exchange.subject)
+            of_request.at = exchange.arrived + REQUEST_SECONDS
             is_identified = exchange.account_known
             if is_identified:
                 self._answer(exchange)
             else:
                 self._identify(exchange)
             of_request.reset()
-            following = self.running.release(turn.subject) if turn.is_held else None
-            turn.is_held = False
+            following = self.turns.end()
             if not is_identified:
                 self._hand_over(following)
                 self._go_on(exchange)
@@ -332,11 +286,3 @@ class Gate:
         """Give the places of a request back whose client has hung up while it waited."""
         if self.pending.take(exchange) and (exchange.is_resting or self._leave_queue(exchange)):
             self._forget(exchange)
-
-
-def busy() -> Refusal:
-    message = (
-        "The server is busy, and this request was not executed. "
-        "Send fewer requests at the same time, and try again in 5 seconds."
-    )
-    return Refusal("unavailable", message, headers=RETRY)

@@ -12,9 +12,6 @@ from retainer.store.engines.turns import LONG_SECONDS
 
 GROUP_SECONDS = 0.01
 """Time of the processor after which a group commits although others wait: its first writers have waited long enough."""
-SHARED_GROUP_SECONDS = 0.003
-"""The same while other accounts send requests, too, if the disk does not flush more slowly. All answers of a group are
-sent at once, and so are the next requests of their clients, which everybody else stands behind."""
 MAX_GROUP = 64
 MAX_LONG = 1024
 """Maximum number of accounts of which it is remembered that their last write was long."""
@@ -89,10 +86,12 @@ class Writer:
             exchange = following
 
     def _group_seconds(self) -> float:
-        """Return how long a group may take: on a slow disk longer, so that flushes take at most half of the time."""
-        if not self.is_shared():
-            return GROUP_SECONDS
-        return min(max(SHARED_GROUP_SECONDS, self._flush_seconds), GROUP_SECONDS)
+        """Return how long a group may take: while other accounts send requests, too, as long as the last flush took.
+
+        All answers of a group are sent at once, and so are the next requests of their clients, which everybody else
+        stands behind. Flushes then take half of the time.
+        """
+        return min(self._flush_seconds, GROUP_SECONDS) if self.is_shared() else GROUP_SECONDS
 
     def _next(self, exchange: Exchange) -> Exchange | None:
         """Hand the turn on; return the request that has it, unless its account pauses by now."""

@@ -106,3 +106,10 @@ def exclusive(database: Path, driver: Any) -> Iterator[None]:
         if is_open:
             raise Unavailable(f"Another process uses {database}. Stop servers, monitors and commands first.")
         yield
+
+
+def accessible_files(database: Path) -> list[Path]:
+    """Return the folder of a database, and those of its files, that other users of this machine may access."""
+    sidecars = (database.with_name(f"{database.name}-{end}") for end in ("wal", "shm"))
+    paths = [database.parent, database, *sidecars]
+    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]

@@ -30,9 +30,10 @@ from retainer.store.engines.base import (
     Rows,
     Unavailable,
     Values,
+    of_request,
     refused,
 )
-from retainer.store.engines.files import free_bytes, make_local_folder, private, served_alone
+from retainer.store.engines.files import accessible_files, free_bytes, make_local_folder, private, served_alone
 from retainer.store.engines.sqlite_catalogue import raise_last_id
 from retainer.store.engines.sqlite_changes import change, sqlalchemy
 from retainer.store.engines.turns import Turns
@@ -61,7 +62,7 @@ NO_SAVEPOINT = contextlib.nullcontext()
 ROWS_TOGETHER = 50
 """Rows that one statement inserts: the thread that writes the request log lets requests run after each statement."""
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
+STEPS = 300_000  # of SQLite's machine, about 3 ms, between looks at how long a statement takes
 
 
 class SqliteConnection(driver.Connection):  # type: ignore[misc]  # its driver has no types
@@ -127,7 +128,7 @@ class Sqlite:
         options = {"timeout": self._wait_seconds, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(self.path, **options, cached_statements=CACHED_STATEMENTS, factory=SqliteConnection)
         connection.deadline = deadline = [math.inf]
-        connection.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
+        connection.set_progress_handler(lambda: of_request.is_computed_for() or time.monotonic() > deadline[0], STEPS)
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -335,9 +336,7 @@ class Sqlite:
 
     def world_readable(self) -> list[Path]:
         """Return the folder and files that other users of this machine may access."""
-        sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
-        paths = [self.path.parent, self.path, *sidecars]
-        return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
+        return accessible_files(self.path)
 
     def has_room(self) -> bool:
         free = free_bytes(self.path.parent)
