@@ -200,15 +200,18 @@ def session_of(store: Store, agency: Agency) -> str:
         return sessions.start(tx, agency.user, None, None)[1]
 
 
-def form_with_many_rows(store: Store) -> Scene:
-    """A new invoice with too many lines, each naming a project that does not exist, in an account with 20,000."""
-    agency = open_account(store, "forms", 1)
-    client = with_time(store, agency, PROJECTS)
-    with store.begin(operator_of(store, agency.account), write=True) as tx:
-        multiply(tx, "projects", 20_000 // PROJECTS - 1, f"account_id = {agency.account}")
-    rows = [("client_id", str(client)), *((f"lines.{row}.project_id", f"nomatch{row}") for row in range(1990))]
-    form = SentForm(2, "/records/invoices/new", urlencode(rows).encode())
-    return Scene([(form, [session_of(store, agency)])])
+def forms_with_many_rows(store: Store, count: int) -> Scene:
+    """New invoices with too many lines, each naming a project that does not exist, in accounts with 20,000."""
+    parts: list[tuple[Burden | SentForm, list[str]]] = []
+    for number in range(count):
+        agency = open_account(store, f"forms-{count}-{number}", 1)
+        client = with_time(store, agency, PROJECTS)
+        with store.begin(operator_of(store, agency.account), write=True) as tx:
+            multiply(tx, "projects", 20_000 // PROJECTS - 1, f"account_id = {agency.account}")
+        rows = [("client_id", str(client)), *((f"lines.{row}.project_id", f"nomatch{row}") for row in range(1990))]
+        form = SentForm(2, "/records/invoices/new", urlencode(rows).encode())
+        parts.append((form, [session_of(store, agency)]))
+    return Scene(parts)
 
 
 def logos_at_the_limit(store: Store, count: int) -> Scene:
@@ -297,7 +300,8 @@ ALONE = list(burdens(0, [0, 0]))
 SLOW = {f"{count} accounts that write slowly": count for count in (8, 16, 32)}
 OTHERS: dict[str, Callable[[Store], Scene]] = {
     "16 accounts that read": read_together,
-    "forms with many rows": form_with_many_rows,
+    "forms with many rows": partial(forms_with_many_rows, count=1),
+    "4 accounts, forms with many rows": partial(forms_with_many_rows, count=4),
     **{f"{count} accounts, logos without end": partial(logos_at_the_limit, count=count) for count in (2, 4)},
 }
 

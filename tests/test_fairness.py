@@ -148,6 +148,18 @@ def test_with_a_larger_share_those_have_a_permission_for_whom_there_is_one():
     assert (threads.order, semaphore.waiting) == (["a1"], 0)
 
 
+def test_a_permission_that_is_lent_still_counts_for_the_share_of_its_holder():
+    semaphore = FairSemaphore(1, 1, 10)
+    assert semaphore.acquire("a", 0)
+    assert not semaphore.enter("a", "a")
+    assert semaphore.lend() is None
+    assert (semaphore.enter("b", "b"), semaphore.waiting) == (True, 1)
+    assert semaphore.release("b") is None
+    assert semaphore.end_loan("a") == "a"
+    assert semaphore.release("a") is None
+    assert (semaphore.free, semaphore.waiting, semaphore._held) == (1, 0, {})  # noqa: SLF001  # nothing is kept
+
+
 def test_what_is_taken_beyond_the_count_is_missing_until_it_is_given_back():
     semaphore = FairSemaphore(1, 1, 10)
     assert semaphore.acquire("a", 0)

@@ -275,6 +275,21 @@ def test_while_a_request_has_left_its_turn_the_next_one_runs():
     door.free_again()
 
 
+def test_a_turn_that_has_been_left_cannot_be_left_again():
+    door = Door(1)
+
+    def wait(_):
+        with door.gate.turns.left():
+            with door.gate.turns.left():
+                assert door.gate.turns.running.free == 1
+            assert door.gate.turns.running.free == 1
+        assert door.gate.turns.running.free == 0
+        return Response(200, [])
+
+    assert door.send(answer=wait).client.status == 200
+    assert door.gate.counts() == (1, 0, 0)
+
+
 def test_while_a_body_is_awaited_others_run():
     door = Door(1)
     slow = door.send(REQUEST_METHOD="POST", CONTENT_LENGTH="2")

@@ -91,13 +91,26 @@ class FairSemaphore:
     def release(self, subject: Hashable) -> Any:
         """Give a permission back, to the next subject that waits; return the object that has it now, if any."""
         with self._lock:
-            held = self._held.pop(subject)
-            if held > 1:
-                self._held[subject] = held - 1
+            self._drop(subject)
             self.free += 1
-            following = self._next() if self.waiting and self.free > 0 else None
-            if not self.waiting and following is None:
-                self._used.clear()
+            following = self._following()
+        return self._wake(following)
+
+    def lend(self) -> Any:
+        """Give others a permission that somebody goes on using, which still counts for the share of its holder.
+
+        Return the object that has it now, if any. The holder then does not release it, but ends the loan.
+        """
+        with self._lock:
+            self.free += 1
+            following = self._following()
+        return self._wake(following)
+
+    def end_loan(self, subject: Hashable) -> Any:
+        """End the use of a permission that was lent; return the object that has another one because of that, if any."""
+        with self._lock:
+            self._drop(subject)
+            following = self._following()
         return self._wake(following)
 
     def widen(self, share: int) -> list[Any]:
@@ -134,6 +147,18 @@ class FairSemaphore:
         self._queues.move_to_end(subject)
         following = self._queues[subject].popleft()
         self._note_removal(subject)
+        return following
+
+    def _drop(self, subject: Hashable) -> None:
+        held = self._held.pop(subject)
+        if held > 1:
+            self._held[subject] = held - 1
+
+    def _following(self) -> Any:
+        """Give a free permission to the next subject that waits."""
+        following = self._next() if self.waiting and self.free > 0 else None
+        if not self.waiting and following is None:
+            self._used.clear()
         return following
 
     @staticmethod

@@ -16,7 +16,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.waiting import LAST_SECONDS, POLL_SECONDS, Ending
 from retainer.server.http.bodies import Bodies
 from retainer.server.http.exchange import Exchange, Rest, WaitingExchanges
-from retainer.server.http.turns import MAX_WAITING, RequestTurns, busy
+from retainer.server.http.turns import MAX_WAITING, RELIEVERS, RequestTurns, busy
 from retainer.server.http.writer import Writer
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
@@ -58,7 +58,9 @@ class Gate:
         engine: Engine | None = None,
     ) -> None:
         is_sqlite = isinstance(engine, GroupedSqlite)
-        self.turns = RequestTurns(count, self._refuse_turn, self._hand_over, is_sqlite=is_sqlite)
+        outside = MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING + RELIEVERS
+        self._threads = ThreadPoolExecutor(count + MAX_WAITING + outside, "request")
+        self.turns = RequestTurns(count, self._refuse_turn, self._hand_over, self._threads.submit, is_sqlite=is_sqlite)
         self.pending = WaitingExchanges()
         self.bodies = Bodies(self.pending, self._enter)
         self.look_up, self.report, self.ending = look_up, report, ending
@@ -71,8 +73,6 @@ class Gate:
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._underway: dict[Exchange, str] = {}
         self._carriers = deque(range(CARRIERS))
-        outside = MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING
-        self._threads = ThreadPoolExecutor(count + MAX_WAITING + outside, "request")
 
     def admit(self, exchange: Exchange) -> None:
         """Take a request that has arrived, in a thread of the HTTP server. It is answered by its deadline."""
@@ -146,6 +146,7 @@ class Gate:
     def _queue(self, exchange: Exchange, *, may_carry: bool = False) -> None:
         """Let a request run in its turn: in this thread, if it may carry it and the turn is free."""
         if not self._takes_turn(exchange, self.turns.running):
+            self.turns.relieve()
             return
         if not may_carry or not (exchange.is_quick or not exchange.account_known):
             self._hand_over(exchange)

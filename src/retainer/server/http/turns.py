@@ -23,28 +23,35 @@ SHARED_SECONDS = 1
 TURNS_ON_SQLITE = 2
 """How many requests run at the same time on SQLite, which answers in this process: they wait for nothing but the
 interpreter, which each would have to ask for after every statement, the longer the more of them run."""
-SHORT_SECONDS = 0.005
-"""How long a request keeps its turn while SQLite computes for it, which needs no interpreter."""
+SHORT_SECONDS = 0.02
+"""How long a request keeps its turn on SQLite while others wait; then it runs beside them."""
+RELIEVERS = 1
+"""Threads that let requests stand aside."""
 MAX_WAITING = 384
 """Maximum number of requests that wait for their turn."""
 
 
-class Turn(threading.local):
+class Turn:
+    """The turn of a request."""
+
+    __slots__ = ("began", "subject")
+
+    def __init__(self, subject: Hashable) -> None:
+        self.subject, self.began = subject, time.monotonic()
+
+
+class OwnTurn(threading.local):
     """The turn of the request that a thread answers."""
 
-    subject: Hashable = None
-    is_held = False
-    stands_aside = False
-    """Whether others run while SQLite computes for its request."""
-    began = 0.0
-    """By the time of the processor that its thread has taken."""
+    turn: Turn | None = None
 
 
 class RequestTurns:
     """At most `count` requests run, of an account two, or one while other accounts send requests, too.
 
-    On SQLite only `TURNS_ON_SQLITE` run, and besides these up to `count` for which it computes for long, one of an
-    account. `refuse` is called with a request that finds no room to wait, `run` with one that has its turn.
+    On SQLite only `TURNS_ON_SQLITE` run. One that takes long while other accounts wait stands aside: it runs on beside
+    them, up to `count` in all. `refuse` is called with a request that finds no room to wait, `run` with one that has
+    its turn, and `start` with a function for a thread of its own.
     """
 
     def __init__(
@@ -52,21 +59,26 @@ class RequestTurns:
         count: int,
         refuse: Callable[[Exchange], object],
         run: Callable[[Exchange | None], object],
+        start: Callable[[Callable[[], object]], object],
         *,
         is_sqlite: bool,
     ) -> None:
         turns = min(count, TURNS_ON_SQLITE) if is_sqlite else count
         self.running = FairSemaphore(turns, SHARE, MAX_WAITING, refuse)
-        self.aside = FairSemaphore(count - turns, 1, 0)
-        self.run = run
-        self._turn = Turn()
+        self.places_aside = count - turns
+        self.run, self.start = run, start
+        self._own = OwnTurn()
+        # Whoever takes a turn out of one of these gives it back: its own thread, or the one that lets it stand aside.
+        self._held: set[Turn] = set()
+        self._aside: set[Turn] = set()
+        self._relieving = threading.Lock()
         self._latest: Hashable = None
         self._shared_until = -math.inf
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many requests can run, how many do, and how many wait for their turn."""
-        count, free = self.running.count + self.aside.count, self.running.free + self.aside.free
-        return count, count - free, self.running.waiting
+        running = self.running
+        return running.count + self.places_aside, running.count - running.free + len(self._aside), running.waiting
 
     def notice(self, exchange: Exchange) -> None:
         """Notice whose requests arrive: beside others, each account has a smaller share from now on."""
@@ -80,7 +92,8 @@ class RequestTurns:
         return time.monotonic() < self._shared_until
 
     def look(self) -> None:
-        """Give an account that is alone its whole share again."""
+        """Give an account that is alone its whole share again, and look at turns that were missed as a wait ended."""
+        self.stand_aside()
         if self.running.share < SHARE and not self.is_shared():
             for exchange in self.running.widen(SHARE):
                 self.run(exchange)
@@ -91,18 +104,14 @@ class RequestTurns:
 
     def begin(self, subject: Hashable) -> None:
         """Begin the turn that a request has got, in the thread that answers it."""
-        turn = self._turn
-        turn.subject, turn.is_held, turn.began = subject, True, time.thread_time()
-        of_request.left, of_request.is_computed_for = self.left, self.stand_aside
+        turn = self._own.turn = Turn(subject)
+        self._held.add(turn)
+        of_request.left = self.left
 
     def end(self) -> Exchange | None:
         """Give the turn of this thread back; return the request that has it next."""
-        turn = self._turn
-        following: Exchange | None = self.running.release(turn.subject) if turn.is_held else None
-        if turn.stands_aside:
-            self.aside.release(turn.subject)
-        turn.is_held = turn.stands_aside = False
-        return following
+        turn, self._own.turn = self._own.turn, None
+        return None if turn is None else self._give_back(turn)
 
     @contextmanager
     def left(self, *, returns_at_once: bool = False) -> Iterator[None]:
@@ -111,12 +120,11 @@ class RequestTurns:
         Raises `unavailable` if there is no turn for the rest of the request. A request that `returns_at_once` needs
         none: it holds what all others wait for.
         """
-        turn = self._turn
-        if not turn.is_held:  # a command, a test without a server, or it stands aside already
+        turn = self._own.turn
+        if turn not in self._held and turn not in self._aside:  # a command, a test, or it has been left already
             yield
             return
-        turn.is_held = False
-        self.run(self.running.release(turn.subject))
+        self.run(self._give_back(turn))
         try:
             yield
         finally:
@@ -124,16 +132,51 @@ class RequestTurns:
                 self.running.take(turn.subject)
             elif not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining() - READ_SECONDS)):
                 raise busy()
-            turn.is_held = True
+            turn.began = time.monotonic()
+            self._held.add(turn)
+
+    def _give_back(self, turn: Turn) -> Exchange | None:
+        """Give a turn back, if it is not yet; return the request that has it next."""
+        following: Exchange | None = None
+        if _take(self._held, turn):
+            following = self.running.release(turn.subject)
+        elif _take(self._aside, turn):
+            following = self.running.end_loan(turn.subject)
+        return following
+
+    def relieve(self) -> None:
+        """Look at the turns in a thread of its own, again and again until nobody waits."""
+        if self.places_aside and self._relieving.acquire(blocking=False):
+            self.start(self._look_until_none_waits)
+
+    def _look_until_none_waits(self) -> None:
+        try:
+            while self.running.waiting:
+                time.sleep(SHORT_SECONDS / 2)
+                self.stand_aside()
+        finally:
+            self._relieving.release()
 
     def stand_aside(self) -> None:
-        """Let others run while a statement of SQLite computes for a request that has had its turn for a while."""
-        turn = self._turn
-        if not turn.is_held or time.thread_time() - turn.began < SHORT_SECONDS:
-            return
-        if self.aside.acquire(turn.subject, 0):
-            turn.is_held, turn.stands_aside = False, True
-            self.run(self.running.release(turn.subject))
+        """Let requests that have had their turn for long run beside those of other accounts that wait."""
+        end = time.monotonic() - SHORT_SECONDS
+        for turn in list(self._held):
+            if turn.began > end or len(self._aside) >= self.places_aside or not self.running.has_other(turn.subject):
+                continue
+            self._aside.add(turn)
+            if _take(self._held, turn):
+                self.run(self.running.lend())
+            else:  # it has ended meanwhile, or waits for something else
+                self._aside.discard(turn)
+
+
+def _take(turns: set[Turn], turn: Turn) -> bool:
+    """Take a turn out; return False if another thread has."""
+    try:
+        turns.remove(turn)
+    except KeyError:
+        return False
+    return True
 
 
 def busy() -> Refusal:

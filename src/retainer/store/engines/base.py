@@ -27,10 +27,6 @@ def _runs_on(*, returns_at_once: bool = False) -> AbstractContextManager[None]: 
     return nullcontext()
 
 
-def _goes_on() -> None:
-    """Do nothing: outside of requests, nobody waits for a turn."""
-
-
 class RequestLimits(threading.local):
     """The limits of this thread's request. Outside of requests there are none."""
 
@@ -38,8 +34,6 @@ class RequestLimits(threading.local):
     """The deadline, on the monotonic clock."""
     left: Callable[..., AbstractContextManager[None]] = staticmethod(_runs_on)
     """`RequestTurns.left`: a block that waits, in which another request runs."""
-    is_computed_for: Callable[[], object] = staticmethod(_goes_on)
-    """`RequestTurns.stand_aside`, which returns None: a statement of SQLite has computed for some milliseconds."""
 
     def remaining(self) -> float:
         return self.at - time.monotonic()
