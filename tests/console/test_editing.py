@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from retainer.console.editing.hints import HINTS, HINTS_OF_NEW
 from tests.console.test_ended_sessions import lose_session, sign_in_again
 from tests.console.visitor import Fields, Visitor, WebPage
 from tests.databases import slow_on_each
@@ -159,6 +160,14 @@ def test_hints_say_what_a_blank_field_means_in_words_of_the_page(visitor):
     for kind in KINDS:
         page = visitor.get(f"/console/records/{kind}/new") if kind != "milestones" else None
         assert page is None or not re.search(r"\bnull\b|\bomitted\b|[a-z]_[a-z]", page.text, re.IGNORECASE), page.text
+
+
+def test_each_hint_stands_in_a_form(api, visitor):
+    paths = [f"{kind}/new" for kind in KINDS if kind != "milestones"]
+    paths += [f"milestones/new?project_id={api.usual('/projects')}", f"clients/{api.usual('/clients')}/edit"]
+    shown = " ".join(visitor.get(f"/console/records/{path}").text for path in paths)
+    hints = {hint for table in (*HINTS.values(), *HINTS_OF_NEW.values()) for hint in table.values()}
+    assert [hint for hint in hints if hint not in shown] == []
 
 
 def test_a_form_says_of_texts_from_the_settings_that_they_are_those_of_new_documents(api, visitor):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from sqlalchemy import Table
 
 from retainer.console.words import number, short_day
-from retainer.errors import FOR_CALLERS, MARKS, NAME, marked, part
+from retainer.errors import FOR_CALLERS, MARKS, NAME, marked
 from retainer.web.direction import isolated
 
 LABELS = {
@@ -131,14 +131,6 @@ WORDS = {
     "wordpress": "WordPress",
 }
 """Words of enumerations that do not follow from their values."""
-HINTS = {
-    ("expenses", "is_settled"): "Billed outside of Retainer, such as by a program that you used before.",
-    ("time_entries", "is_settled"): "Billed outside of Retainer, such as by a program that you used before.",
-    ("projects", "code"): "A code of your own, like RELAUNCH.",
-    ("projects", "budget_amount"): "Net. Today warns at 80%.",
-    ("projects", "budget_minutes"): "Hours. Today warns at 80%.",
-}
-"""What a form says about a field, by table and field, where the sentence of the API is for programs."""
 USUAL = {
     ("clients", "currency"): "{currency} (account)",
     ("clients", "language"): "{language} (account)",
@@ -177,7 +169,6 @@ TERMS = {
 AMOUNT = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 RECORD = re.compile(r"(?:([A-Z][a-z]+)|([a-z ]+)) [0-9]+")
-DEFAULT = re.compile(r"\b([Nn]ull|[Oo]mitted|Default):")
 
 
 def field_label(name: str, table: Table | None = None) -> str:
@@ -230,9 +221,3 @@ def in_words(sentence: str, names: Collection[str], terms: dict[str, str] | None
         return word_of(name).lower() if "`" in text else ", ".join(map(word_of, text.split(", ")))
 
     return MARKS.sub(word, marked(sentence))
-
-
-def describe(description: str, names: Collection[str]) -> str:
-    """Return the description of a field with the labels of those that it names."""
-    text = DEFAULT.sub("If blank:", description).replace("Null", "Blank").replace("null", "blank")
-    return in_words(re.sub("`[a-z_0-9]+`", lambda found: part(found[0]), text), names)

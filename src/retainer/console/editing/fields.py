@@ -1,6 +1,5 @@
 """The fields of forms, as the types of the API declare them: label, control, choices, default and hint."""
 
-import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import cache
@@ -16,7 +15,8 @@ from retainer.console.controls import days, plain
 from retainer.console.controls.control import Control, Field, Options
 from retainer.console.controls.records import Reference, References
 from retainer.console.controls.rows import Rows
-from retainer.console.labels import HINTS, USUAL, describe, field_label, word_of
+from retainer.console.editing.hints import hint_of
+from retainer.console.labels import USUAL, field_label, word_of
 from retainer.console.names import Only
 from retainer.console.shapes import DeclaredType, declared, mark_of
 from retainer.store.constraints import reference_columns
@@ -35,14 +35,6 @@ LINE_FIELDS = (
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 UNITS_OF_ACCOUNT = {"BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "UYI", "UYW", "XAD"}
 """Codes of ISO 4217 for funds. Metals, and codes for tests and for none, have no exponent there."""
-HELPFUL = re.compile(
-    r"[Bb]lank|[Oo]nly for|[Nn]ot before|[Uu]nique|[Oo]ne of|never|instead|seconds|Limit|Monthly|negative"
-)
-"""What marks the sentences that help a person to fill in a field; the others explain records to programs."""
-SENTENCE_ENDS = re.compile(r"(?<=[.;])\s+(?=[A-Z])")
-FROM_SETTINGS = "in the settings, in the client's language."
-"""How it is said that a new document has a text of the settings; one that is cleared later stays blank."""
-OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassigned|: no estimate|the quote's\.")
 
 
 @cache
@@ -106,22 +98,18 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
             control = rows_of(found, metadata.tables[part.table])
         if control is not None and name != "position":
             field = _field(name, table, control, written, found, model)
-            if use != "Create":
-                kept = [each for each in SENTENCE_ENDS.split(field.hint) if not each.endswith(FROM_SETTINGS)]
-                field = field._replace(hint=" ".join(kept))
-            yield field
+            yield field._replace(hint=hint_of(table.name, name, use)) if issubclass(model, Record) else field
 
 
 def _field(
     name: str, table: Table, control: Control, written: WritableField, found: DeclaredType, model: type[msgspec.Struct]
 ) -> Field:
-    description = next((mark for mark in found.marks if isinstance(mark, str)), "")
     label, unit, default = field_label(name, table), UNITS.get(found.shape, ""), written.default
     return Field(
         name,
         f"{label}, {unit}" if unit else label,
         control,
-        hint=HINTS.get((table.name, name)) or hint_of(description, model),
+        hint=next((mark for mark in found.marks if isinstance(mark, str)), ""),  # of a form that only people see
         is_required=written.required,
         is_filled_in=default is None and NoneType not in get_args(get_type_hints(model)[written.name]),
         default=default if isinstance(default, str | int | Decimal) and default != "" else None,
@@ -163,12 +151,3 @@ def choices(item: DeclaredType) -> Control:
 
 def options_of(found: DeclaredType) -> Options:
     return tuple((value, word_of(value)) for value in get_args(found.type))
-
-
-def hint_of(description: str, model: type[msgspec.Struct]) -> str:
-    """Return what a form says about a field: its description without what helps programs alone."""
-    if not issubclass(model, Record):  # a form of its own, whose texts are for people alone
-        return description
-    sentences = SENTENCE_ENDS.split(describe(description, model.__struct_encode_fields__))
-    text = " ".join(each for each in sentences if HELPFUL.search(each) and not OF_PROGRAMS.search(each)).rstrip(";")
-    return text[:1].upper() + text[1:]

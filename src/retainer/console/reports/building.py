@@ -1,5 +1,6 @@
 """The pages of the business reports: facts, charts and tables of a period and of the same days a year before."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from retainer.console import charts
 from retainer.console.charts import Series, draw
-from retainer.console.labels import describe
+from retainer.console.labels import in_words
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
@@ -16,13 +17,14 @@ from retainer.console.reports.declarations import REPORTS, ReportChart, ReportDe
 from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, ReportFigures, fact, unit_of, value_of
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal, invalid, part
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.web.csv_files import Cell
 from retainer.web.pages import csv_response
 
 BEFORE = "A year before"
+NAMES = re.compile("`[a-z_]+`")
 CAPACITY = {"available_minutes", "target_percent"}
 """Figures that people have before they have done any work."""
 STOCKS = ("to_bill_amount",)
@@ -213,10 +215,12 @@ def subject_of(table: ReportTable) -> str:
 
 
 def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:
+    """Return what the API says about a figure, with the labels of those that it names."""
     for model in models:
         for said in get_args(get_type_hints(model, include_extras=True).get(name))[1:]:
             if isinstance(said, str):
-                return describe(said.replace("null", "none"), model.__struct_encode_fields__)
+                with_parts = NAMES.sub(lambda found: part(found[0]), said.replace("null", "none"))
+                return in_words(with_parts, model.__struct_encode_fields__)
     return ""
 
 
