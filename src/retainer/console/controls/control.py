@@ -112,8 +112,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
         """Return the option for no value, if there is one."""
         if field.empty:
             return [("", field.empty)]
-        is_filled_in = field.is_filled_in or "If blank" in field.hint
-        usual = (field.usual or "Default") if is_filled_in else "None"
+        usual = field.usual or ("Default" if field.is_filled_in else "None")
         return [] if field.is_required or field.default is not None else [("", usual)]
 
 
