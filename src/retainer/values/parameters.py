@@ -63,7 +63,7 @@ def _or_none(read: Callable[[str], object]) -> Callable[[str], object]:
         try:
             return None if text == "none" else read(text)
         except ValueError as error:
-            raise ValueError(f"{str(error).removesuffix('.')}, or none.") from None
+            raise ValueError(f"{error} Or send none.") from None
 
     return read_or_none
 
