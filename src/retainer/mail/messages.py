@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import bindparam, select, text
+from sqlalchemy import ColumnElement, Table, bindparam, func, literal_column, select, text
 
 from retainer.errors import not_found
 from retainer.kernel.caller import Caller
@@ -23,6 +23,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.columns import in_literals
+from retainer.schema.filters import DefaultExclusion
 from retainer.schema.mail import messages
 from retainer.store.engines.sql import INSTANT, LIMIT
 from retainer.store.row_mapper import row_mapper
@@ -85,8 +86,16 @@ class Message(Record):
     user_id: Annotated[Id | None, "The user who sent it; null: Retainer itself, as with reminders."] = READ_ONLY
 
 
+def _is_to_user(table: Table) -> ColumnElement[bool]:
+    return table.c.record == literal_column("'user'")
+
+
+TO_USERS = select(func.count()).select_from(messages).where(_is_to_user(messages))
+
+
 class MessageFilter(Filter):
     sorts = ("-created_at", "updated_at")
+    default_exclusion = DefaultExclusion(_is_to_user, frozenset({"record"}), TO_USERS)
     kind: OneOf[Kind] | None = None
     record: OneOf[Mailed] | None = None
     record_id: OneOf[Id] | None = None
@@ -139,8 +148,7 @@ api = Resource(
 @api.get()
 def list_messages(tx: Tx, caller: Caller, filters: MessageFilter, page: Page) -> Paged[Message]:
     """List messages, newest first: `?record=invoice&record_id=5` shows who got an invoice, and when."""
-    filters.record = records = filters.record or tuple(SCOPES)
-    for record in records:
+    for record in filters.record or SCOPES:
         caller.require_scope(f"{SCOPES[record]}:read", f"the messages about records of type {record}")
     return listing(tx, messages, Message, filters, page)
 
