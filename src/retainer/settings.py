@@ -165,7 +165,7 @@ class Settings:
     )
     threads: int = _setting(
         16,
-        "Number of requests that run at the same time; on SQLite two, and others beside those that take long.",
+        "Number of requests that run at the same time. SQLite runs two, and more only beside slow requests.",
         _whole(1, 256),
     )
     health: str = _setting(
