@@ -7,6 +7,7 @@ import pytest
 from testing.process import until
 
 from retainer.kernel.http import Response
+from retainer.server.http.turns import RequestTurns
 from retainer.store.engines.base import Busy
 from tests.databases import only_sqlite
 from tests.test_gate import Door
@@ -82,3 +83,19 @@ def test_what_stands_aside_and_then_waits_for_something_else_needs_a_turn_again(
     is_over.set()
     until(lambda: {sent.client.status for sent in long} == {200}, "they go on")
     until(lambda: door.gate.counts() == (4, 0, 0), "nobody runs or waits")
+
+
+def test_one_thread_at_a_time_lets_requests_stand_aside():
+    started = []
+    turns = RequestTurns(16, print, print, started.append, is_sqlite=True)
+    for subject in (7, 8):
+        assert turns.running.acquire(subject, 0)
+    turns.look()
+    assert started == [], "nobody waits"
+    for count in (1, 2):
+        assert not turns.running.enter(9, "waiting")
+        turns.relieve()
+        turns.look()
+        assert len(started) == count
+        assert turns.running.leave(9, "waiting")
+        started[-1]()

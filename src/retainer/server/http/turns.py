@@ -68,7 +68,7 @@ class RequestTurns:
         self.places_aside = count - turns
         self.run, self.start = run, start
         self._own = OwnTurn()
-        # Whoever takes a turn out of one of these gives it back: its own thread, or the one that lets it stand aside.
+        # The thread that removes a turn from one of these gives it back. One thread at a time moves turns between them.
         self._held: set[Turn] = set()
         self._aside: set[Turn] = set()
         self._relieving = threading.Lock()
@@ -92,8 +92,8 @@ class RequestTurns:
         return time.monotonic() < self._shared_until
 
     def look(self) -> None:
-        """Give an account that is alone its whole share again, and look at turns that were missed as a wait ended."""
-        self.stand_aside()
+        """Give an account that is alone its whole share again, and relieve what began to wait as `relieve` ended."""
+        self.relieve()
         if self.running.share < SHARE and not self.is_shared():
             for exchange in self.running.widen(SHARE):
                 self.run(exchange)
@@ -145,20 +145,20 @@ class RequestTurns:
         return following
 
     def relieve(self) -> None:
-        """Look at the turns in a thread of its own, again and again until nobody waits."""
-        if self.places_aside and self._relieving.acquire(blocking=False):
+        """Let slow requests stand aside until nobody waits, in a thread of its own. There is one at a time."""
+        if self.places_aside and self.running.waiting and self._relieving.acquire(blocking=False):
             self.start(self._look_until_none_waits)
 
     def _look_until_none_waits(self) -> None:
         try:
             while self.running.waiting:
                 time.sleep(SHORT_SECONDS / 2)
-                self.stand_aside()
+                self._let_slow_ones_stand_aside()
         finally:
             self._relieving.release()
 
-    def stand_aside(self) -> None:
-        """Let requests that have had their turn for long run beside those of other accounts that wait."""
+    def _let_slow_ones_stand_aside(self) -> None:
+        """Let slow requests continue beside those of other accounts, which get their turns."""
         end = time.monotonic() - SHORT_SECONDS
         for turn in list(self._held):
             if turn.began > end or len(self._aside) >= self.places_aside or not self.running.has_other(turn.subject):
