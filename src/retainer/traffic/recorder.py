@@ -30,10 +30,12 @@ PRESENT = select(requests.c.number).where(
 )
 
 QUIET_SECONDS, BUSY_SECONDS = 2, 5
-"""Interval between writes; the longer one follows a write of BUSY_THRESHOLD, as each write has a cost for each key."""
+"""Interval between writes; the longer one follows a write of BUSY_THRESHOLD, as each counts the minute of each key."""
 BUSY_THRESHOLD = 1000
-BATCH_SIZE = 5000
+BATCH_SIZE = 2000
 """Maximum number of requests in one transaction, which other writers wait for."""
+MINUTES_TOGETHER = 200
+"""Maximum number of minutes that one transaction counts; each has as many requests as the limit of its key allows."""
 MAX_WAITING = 100_000
 """Maximum number of queued requests while the database is unreachable, some 500 bytes each. The oldest are dropped."""
 
@@ -52,6 +54,8 @@ BUSIEST = DialectFunction[int](
     INTEGER, "max({0}, {1})", "greatest({0}, {1})", request_hours.c.busiest_minute, IN_MINUTE
 )
 KEEP_BUSIEST = update(request_hours).where(*THIS_HOUR).values(busiest_minute=BUSIEST)
+KeyMinute = tuple[Any, Any, str]
+"""An account, a key of it, and a minute, like `2026-03-10T09:30`."""
 
 
 class RequestBatch:
@@ -92,13 +96,21 @@ class RequestBatch:
                 operations.add((account_id, key_id, operation, minute[:HOUR]), status, count)
         tx.run(ADD_TO_HOURS, rows=hours.as_rows())
         tx.run(ADD_TO_OPERATION_HOURS, rows=operations.as_rows())
-        # The rows of these hours are locked by now, so requests of other servers are counted before or after.
-        for account_id, key_id, minute in {
-            (account_id, key_id, minute) for account_id, key_id, *_, minute in self.counts
-        }:
-            start = f"{minute}:00.000000Z"
-            values = {"start": start, "end": instant_after(start, timedelta(minutes=1))}
-            tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **values)
+
+    def minutes(self) -> set[KeyMinute]:
+        return {(account_id, key_id, minute) for account_id, key_id, *_, minute in self.counts}
+
+
+def count_minutes(tx: Transaction, minutes: list[KeyMinute]) -> None:
+    """Keep the number of requests of each minute, if it is the busiest of its hour."""
+    hours = Sums()
+    for account_id, key_id, minute in minutes:
+        hours.add((account_id, key_id, minute[:HOUR]), 0, 0)
+    tx.run(ADD_TO_HOURS, rows=hours.as_rows())  # locks them, so that requests of other servers are counted now or later
+    for account_id, key_id, minute in minutes:
+        start = f"{minute}:00.000000Z"
+        values = {"start": start, "end": instant_after(start, timedelta(minutes=1))}
+        tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **values)
 
 
 class Sums(dict[tuple[Any, ...], list[int]]):
@@ -125,6 +137,8 @@ class RequestRecorder:
         self._waiting: deque[RequestLine] = deque()
         self._batch: RequestBatch | None = None
         """The batch that was taken from `_waiting` and is not written yet."""
+        self._minutes: set[KeyMinute] = set()
+        """The minutes of requests that are written, until they are counted."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
         self._dropped = 0
 
@@ -146,26 +160,45 @@ class RequestRecorder:
         return dropped
 
     def write(self, store: Store) -> timedelta:
-        """Write all queued requests, after a write that another thread has begun; return the time until the next one.
+        """Write the requests that are queued now, after a write that another thread has begun.
 
-        Raises errors of the database. After an outage, the same batch is tried again; a refused one is dropped.
+        Return the time until the next one. Those that are queued meanwhile wait for it: one after another, they would
+        hold the thread for as long as requests arrive, in ever smaller batches. Raises errors of the database. After
+        an outage, the same batch is tried again; a refused one is dropped.
         """
         written = 0
         with self._writing:
-            while batch := self._next_batch():
-                try:
-                    with store.unscoped(write=True) as tx:
-                        batch.insert(tx)
-                except Unavailable:
-                    raise
-                except Exception:
-                    self._batch = None
-                    with self._lock:
-                        self._dropped += len(batch.requests)
-                    raise
-                self._batch = None
+            queued = len(self._waiting) + (len(self._batch.requests) if self._batch else 0)
+            while written < queued and (batch := self._next_batch()):
+                self._insert(store, batch)
                 written += len(batch.requests)
+            self._count_minutes(store)
         return timedelta(seconds=BUSY_SECONDS if written >= BUSY_THRESHOLD else QUIET_SECONDS)
+
+    def _insert(self, store: Store, batch: RequestBatch) -> None:
+        try:
+            with store.unscoped(write=True) as tx:
+                batch.insert(tx)
+        except Unavailable:
+            raise
+        except Exception:
+            self._batch = None
+            with self._lock:
+                self._dropped += len(batch.requests)
+            raise
+        self._batch = None
+        self._minutes |= batch.minutes()
+
+    def _count_minutes(self, store: Store) -> None:
+        """Count minutes once for all batches of a write: with each batch, a busy minute would be counted many times."""
+        while minutes := sorted(self._minutes)[:MINUTES_TOGETHER]:
+            self._minutes.difference_update(minutes)
+            try:
+                with store.unscoped(write=True) as tx:
+                    count_minutes(tx, minutes)
+            except Unavailable:
+                self._minutes.update(minutes)
+                raise
 
     def _next_batch(self) -> RequestBatch | None:
         if self._batch is None:
