@@ -17,7 +17,7 @@ from retainer.server.http import gate as gates
 from retainer.server.http import turns
 from retainer.server.http.bodies import MAX_DISCARDED_BYTES
 from retainer.server.http.exchange import Exchange
-from retainer.server.http.gate import CARRIERS, Gate
+from retainer.server.http.gate import Gate
 from retainer.settings import Settings
 from retainer.store.engines.base import of_request
 
@@ -227,11 +227,11 @@ def test_the_thread_that_ends_a_request_answers_the_next_ones_in_turn():
 def test_the_http_server_has_threads_left_while_others_answer():
     door = Door(16)
     door.go_on.clear()
-    senders = [threading.Thread(target=door.send, kwargs={"account_id": number}) for number in range(CARRIERS + 1)]
+    senders = [threading.Thread(target=door.send, kwargs={"account_id": number}) for number in range(3)]
     for thread in senders:
         thread.start()
-    until(lambda: len(door.running) == CARRIERS + 1, "all of them run")
-    until(lambda: sum(thread.is_alive() for thread in senders) == CARRIERS, "one has handed its request over")
+    until(lambda: len(door.running) == 3, "all of them run")
+    until(lambda: sum(thread.is_alive() for thread in senders) == 1, "the others have handed their requests over")
     door.free_again()
     for thread in senders:
         thread.join()

@@ -3,8 +3,9 @@
 Nothing waits in a thread before its turn. The thread that ends a request takes the one that has the turn next.
 """
 
+import threading
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -26,8 +27,8 @@ from retainer.store.transaction import READ_SECONDS
 
 REQUEST_SECONDS = 25
 """From the arrival of a request to its response, before proxies and clients give up (contract 1.1)."""
-SERVER_THREADS, CARRIERS = 4, 2
-"""Threads of the HTTP server, and how many of them may answer requests meanwhile: the others let requests in."""
+SERVER_THREADS = 6
+"""Threads of the HTTP server: one at a time may answer requests, while the others let requests in."""
 MAX_KNOWN = 4096
 """Maximum number of credentials whose account is remembered."""
 LOOK_SECONDS = 0.25
@@ -72,7 +73,7 @@ class Gate:
             )
         self._accounts: OrderedDict[int, int] = OrderedDict()
         self._underway: dict[Exchange, str] = {}
-        self._carriers = deque(range(CARRIERS))
+        self._carrying = threading.Lock()
 
     def admit(self, exchange: Exchange) -> None:
         """Take a request that has arrived, in a thread of the HTTP server. It is answered by its deadline."""
@@ -151,15 +152,13 @@ class Gate:
         if not may_carry or not (exchange.is_quick or not exchange.account_known):
             self._hand_over(exchange)
             return
-        try:
-            place = self._carriers.pop()
-        except IndexError:  # the other threads of the server let requests in
+        if not self._carrying.acquire(blocking=False):
             self._hand_over(exchange)
             return
         try:
             self._serve(exchange, is_carrier=True)
         finally:
-            self._carriers.append(place)
+            self._carrying.release()
 
     def _hand_over(self, exchange: Exchange | None) -> None:
         """Let a request that has its turn run in another thread."""
