@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 
 from retainer.app import RESOURCES
 from retainer.errors import STATUS
-from retainer.kernel.paging import Page, Paged, PageMeta
+from retainer.kernel.paging import ListPage, Page, PageMeta
 from retainer.kernel.query import Filter
 from retainer.kernel.resource import Resource
 from retainer.kernel.routes import Routes
@@ -436,7 +436,7 @@ def test_a_declaration_that_does_not_say_what_it_means_is_named():
     api = Resource("/untold", tag="Untold", scope=None)
 
     @api.get()
-    def list_untold(tx: Tx, only: UntoldFilter, page: Page) -> Paged[Untold]:
+    def list_untold(tx: Tx, only: UntoldFilter, page: Page) -> ListPage[Untold]:
         """List what is untold."""
         raise NotImplementedError
 

@@ -21,7 +21,7 @@ from retainer.billing.quotes.types import Quote
 from retainer.errors import Refusal, invalid
 from retainer.identity.people.sessions import digest
 from retainer.kernel.body import New
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import ListPage, Page, listing
 from retainer.kernel.query import Filter
 from retainer.kernel.resource import PublicAddress, Resource
 from retainer.schema.billing import invoices, quotes
@@ -105,7 +105,7 @@ of_invoices = Resource(
 
 
 @of_quotes.get()
-def list_quote_links(tx: Tx, quote_id: Id, filters: LinkFilter, page: Page) -> Paged[ClientLink]:
+def list_quote_links(tx: Tx, quote_id: Id, filters: LinkFilter, page: Page) -> ListPage[ClientLink]:
     """List the links of a quote, newest first."""
     return listing(tx, client_links, ClientLink, filters, page, quote_id=quote_id)
 
@@ -129,7 +129,7 @@ def delete_quote_link(tx: Tx, quote_id: Id, link_id: Id) -> None:
 
 
 @of_invoices.get()
-def list_invoice_links(tx: Tx, invoice_id: Id, filters: LinkFilter, page: Page) -> Paged[ClientLink]:
+def list_invoice_links(tx: Tx, invoice_id: Id, filters: LinkFilter, page: Page) -> ListPage[ClientLink]:
     """List the links of an invoice, newest first."""
     return listing(tx, client_links, ClientLink, filters, page, invoice_id=invoice_id)
 

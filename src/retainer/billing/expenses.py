@@ -102,7 +102,7 @@ class ProjectDefaults(NamedTuple):
 def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relations.SentFields) -> Expense:
     project = relations.load_row(tx, ProjectDefaults, projects, expense.project_id)
     if project:
-        relations.derive_parent(tx, expense, sent, "project_id", "client_id", project.client_id)
+        relations.inherit(tx, expense, sent, "project_id", "client_id", project.client_id)
     client = relations.load_row(tx, relations.ClientState, clients, expense.client_id)
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:

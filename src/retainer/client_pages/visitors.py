@@ -25,7 +25,7 @@ class Visitor(Actor, frozen=True, gc=False):
     def acting_link(self) -> int:
         return self.link_id
 
-    def ask(self, tx: Tx) -> Callable[[], bool]:
+    def start_check(self, tx: Tx) -> Callable[[], bool]:
         """Ask whether the link still works, so that a revoked one changes nothing; return a function that answers."""
         rows = tx.request_rows(STILL_LIVE, link=self.link_id, at=tx.now)
         return lambda: bool(rows())

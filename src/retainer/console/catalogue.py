@@ -10,7 +10,7 @@ from sqlalchemy import Table
 
 from retainer.console.own_records import OWN_RECORDS, OwnAccess
 from retainer.errors import Refusal, not_found
-from retainer.kernel.paging import Page, Paged, first_records
+from retainer.kernel.paging import ListPage, Page, first_records
 from retainer.kernel.query import Filter, parameters
 from retainer.kernel.resource import Operation
 from retainer.kernel.roles import ROLES, Area
@@ -114,8 +114,8 @@ class Kind(NamedTuple):
             setattr(query, self.owner, (user_id,))
         return query
 
-    def load(self, tx: Tx, query: Filter, page: Page, *parent: int) -> Paged[Record]:
-        listed: Paged[Record] = self.listing.handler(tx, *parent, self.own(tx.actor.user_id, query), page)
+    def load(self, tx: Tx, query: Filter, page: Page, *parent: int) -> ListPage[Record]:
+        listed: ListPage[Record] = self.listing.handler(tx, *parent, self.own(tx.actor.user_id, query), page)
         self.without_hidden(listed.data)
         return listed
 
@@ -132,7 +132,7 @@ class Kind(NamedTuple):
         }
         return self.own(tx.actor.user_id, self.query(**values))
 
-    def page(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> Paged[Record]:
+    def page(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> ListPage[Record]:
         """Return the first page of the list; `within` is the id of the parent, if it has one."""
         parent = [within] if self.parent is not None else []
         page = Page(1, size, (sort,) if sort else self.listing.query.sorts[:1], "", "")

@@ -20,7 +20,7 @@ from retainer.events.webhooks import Webhook, types_of
 from retainer.kernel.answers import WithMeta
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import ListPage, Page, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.filters import Where, searched
@@ -208,7 +208,7 @@ again = Resource("/webhooks/{webhook_id}/redeliver", tag="Webhooks", scope="webh
 @of_webhook.get()
 def list_webhook_deliveries(
     tx: Tx, webhook_id: Id, caller: Caller, filters: DeliveryFilter, page: Page
-) -> Paged[WebhookDelivery]:
+) -> ListPage[WebhookDelivery]:
     """List the deliveries of a webhook, newest first; those of events that the key may not read are left out."""
     return listing(tx, webhook_deliveries, WebhookDelivery, readable(caller, filters), page, webhook_id=webhook_id)
 

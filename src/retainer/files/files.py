@@ -28,7 +28,7 @@ from retainer.kernel import etag, representations
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
 from retainer.kernel.downloads import DOWNLOADS, MAX_IN_MEMORY, OPEN_FILES, Download
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import ListPage, Page, listing
 from retainer.kernel.query import Filter, OneOf, Query
 from retainer.kernel.representations import SANDBOX, Representation, RunApart
 from retainer.kernel.resource import Resource
@@ -252,7 +252,7 @@ api = Resource(
 
 
 @api.get()
-def list_files(tx: Tx, caller: Caller, filters: FileFilter, page: Page) -> Paged[File]:
+def list_files(tx: Tx, caller: Caller, filters: FileFilter, page: Page) -> ListPage[File]:
     """List the files of a record, oldest first: `?record=expense&record_id=5`.
 
     Without `record`, the key needs the scopes of all records that have files.

@@ -95,7 +95,7 @@ class Person(Actor, frozen=True, gc=False):
         if self.suspension is not None:
             raise Refusal("account_suspended", self.suspension)
 
-    def ask(self, tx: Tx) -> Callable[[], bool] | None:
+    def start_check(self, tx: Tx) -> Callable[[], bool] | None:
         """Ask whether the session is live, and its user active in the same role, with a second factor if it is needed.
 
         The session of a suspended account may do what it could do when it was recognized as one: sign out.
@@ -113,7 +113,7 @@ class Person(Actor, frozen=True, gc=False):
 class AbsentPerson(Person, frozen=True, gc=False):
     """A user for whom a job acts: it writes only while the user is active in the same role, and the account runs."""
 
-    def ask(self, tx: Tx) -> Callable[[], bool]:
+    def start_check(self, tx: Tx) -> Callable[[], bool]:
         rows = tx.request_rows(IS_ACTIVE, id=self.user_id)
         return lambda: any(role == self.role and suspended_at is None for role, suspended_at in rows())
 

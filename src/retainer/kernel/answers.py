@@ -140,7 +140,7 @@ class One(Answer):
         return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, more))
 
 
-LISTS: dict[Any, type[Answer]] = {paging.Paged: List, paging.SummedPage: SummedList, paging.FeedPage: Feed}
+LISTS: dict[Any, type[Answer]] = {paging.ListPage: List, paging.SummedPage: SummedList, paging.FeedPage: Feed}
 
 
 def answer_of(hint: Any, *, is_read: bool, creates: bool, location: str | None) -> Answer:

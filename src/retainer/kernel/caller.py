@@ -33,7 +33,7 @@ class Caller(Actor, frozen=True, gc=False):
     def acting_key(self) -> int:
         return self.key_id
 
-    def ask(self, tx: Tx) -> Callable[[], bool]:
+    def start_check(self, tx: Tx) -> Callable[[], bool]:
         """Ask whether the caller is unchanged, so that a revoked key writes nothing; return a function that answers."""
         rows = tx.request_rows(BY_KEY, key_id=self.key_id)
         return lambda: rows() == [(self.row,)]

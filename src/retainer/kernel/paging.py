@@ -106,7 +106,7 @@ class PageMeta(msgspec.Struct):
     total: Annotated[int, "Number of records that match the filters, on all pages."]
 
 
-class Paged(msgspec.Struct, Generic[T]):
+class ListPage(msgspec.Struct, Generic[T]):
     """A page of a list, its position, and links to other pages."""
 
     data: Annotated[list[T], "The records of the page, in the order of `sort`."]
@@ -121,7 +121,7 @@ class SummedMeta(PageMeta, Generic[S]):
     totals: list[S] | msgspec.UnsetType = msgspec.UNSET
 
 
-class SummedPage(Paged[T], Generic[T, S]):
+class SummedPage(ListPage[T], Generic[T, S]):
     """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
 
 
@@ -173,7 +173,7 @@ def take_page(request: Request, filters: Filter, pairs: list[tuple[str, str]], f
     return Page(number, size, sort, request.base_url + request.path, others, has_totals, own_id, cursor)
 
 
-def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
+def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> ListPage[R]:
     """Return a page of the records `within` a parent that match the filters, with the total.
 
     Each row has the total, so that one statement reads both; behind the end of the list, it is read by itself. A page
@@ -212,7 +212,7 @@ def first_records(
     return row_mapper(table, model).read_all(rows)
 
 
-def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> Paged[R]:
+def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> ListPage[R]:
     number, offset = page.number, (page.number - 1) * page.size
     last = max(1, -(-total // page.size))
     if page.cursor is not None:  # records before it were added or removed, maybe
@@ -229,7 +229,7 @@ def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> P
         to=offset + len(records) if records else None,
         total=total,
     )
-    return Paged(records, links, meta)
+    return ListPage(records, links, meta)
 
 
 def _limits(shape: ListShape) -> list[ColumnElement[bool]]:

@@ -85,11 +85,12 @@ class Representation(NamedTuple):
     """Of a `Tx`, a record, and the query."""
 
 
-def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], accept: str) -> Representation | None:
+def negotiate(offered: Sequence[Representation], of_others: Collection[str], accept: str) -> Representation | None:
     """Return the form that `Accept` prefers to JSON (RFC 9110, 12.5.1); None for JSON.
 
     A header that names nothing of what is offered, or that cannot be read, gets JSON. Raises `not_acceptable` if it
-    takes neither JSON nor what is offered, but a form that is offered `elsewhere`: so nobody mistakes JSON for a PDF.
+    takes neither JSON nor what is offered, but a form `of_others`, which other operations offer: so nobody mistakes
+    JSON for a PDF.
     """
     weights: dict[str, Decimal] = {}  # of each range, without other parameters than `q`
     for part in accept.lower().split(","):
@@ -102,7 +103,7 @@ def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], acc
     of_json = weight_of(JSON, weights)
     if best is not None and weight_of(best.media_type, weights) > of_json:
         return best
-    wanted = [form for form in elsewhere if weights.get(form)]
+    wanted = [form for form in of_others if weights.get(form)]
     if wanted and not of_json:
         own = " or ".join([JSON, *(form.media_type for form in offered)])
         raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {own}.")

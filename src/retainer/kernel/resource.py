@@ -22,7 +22,7 @@ from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Page, Paged, listing, page_readers, take_page
+from retainer.kernel.paging import ListPage, Page, listing, page_readers, take_page
 from retainer.kernel.query import Filter, Query, others_of, read_pairs, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
@@ -305,7 +305,7 @@ class Resource:
         table: Any = self.table
         parents = re.findall(r"\{(\w+)\}", self.path)
 
-        def handle(tx: Tx, *arguments: Any) -> Paged[Record]:
+        def handle(tx: Tx, *arguments: Any) -> ListPage[Record]:
             *ids, sent, page = arguments
             found = listing(tx, table, record, sent, page, **dict(zip(parents, ids, strict=True)))
             if self.visible_to is not None:
@@ -313,7 +313,7 @@ class Resource:
             return found
 
         arguments = {"tx": Tx, **dict.fromkeys(parents, Id), "filters": filters, "page": Page}
-        answers = Paged[record]  # type: ignore[valid-type]
+        answers = ListPage[record]  # type: ignore[valid-type]
         declared = Declaration(f"list_{table.name}", about, arguments, answers, handle)
         self.operations.append(Operation(self, "GET", "", declared))
 

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, literal_column, se
 
 from retainer.errors import not_found
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import ListPage, Page, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.columns import in_literals
@@ -146,7 +146,7 @@ api = Resource(
 
 
 @api.get()
-def list_messages(tx: Tx, caller: Caller, filters: MessageFilter, page: Page) -> Paged[Message]:
+def list_messages(tx: Tx, caller: Caller, filters: MessageFilter, page: Page) -> ListPage[Message]:
     """List messages, newest first: `?record=invoice&record_id=5` shows who got an invoice, and when."""
     for record in filters.record or SCOPES:
         caller.require_scope(f"{SCOPES[record]}:read", f"the messages about records of type {record}")

@@ -124,7 +124,7 @@ class Schemas:
                 continue
             fields[field.name] = {**schema, "description": description_of(field.hint) or docstring_of(field.bare)}
         name = f"{PARTIAL if is_partial else ''}{model.__name__}Page"
-        about = {"description": docstring_of(FeedPage if kind is FeedPage else paging.Paged)}
+        about = {"description": docstring_of(FeedPage if kind is FeedPage else paging.ListPage)}
         return self.add(name, model, about, fields | self._included(model), fields)
 
     def _included(self, model: type[Struct]) -> Json:

@@ -66,19 +66,19 @@ def first_sent(record: Record, sent: SentFields, *fields: str) -> str:
     return next((name for name in fields if sent.get(name) == "sent" and getattr(record, name) is not None), fields[0])
 
 
-def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: str, implied: int | None) -> None:
-    """Derive the broader relation from the narrower; note an error on the narrower if a different one was sent.
+def inherit(tx: Tx, record: Record, sent: SentFields, child: str, parent: str, value: int | None) -> None:
+    """Set a relation, such as the client, to the value of another, such as that of the project.
 
-    A null for the broader one is ignored if the narrower one was sent, too.
+    Note an error on the other if the body says something else. A null is ignored if the other was sent, too.
     """
-    stated = getattr(record, broad)
-    if broad not in sent or (stated is None and sent[broad] == sent.get(narrow) == "sent"):
-        setattr(record, broad, implied)
-        sent[broad] = "derived"
-    elif stated != implied:
-        noun = broad.removesuffix("_id")
-        actual, other = (f"{noun} {parent}" if parent is not None else f"no {noun}" for parent in (implied, stated))
-        tx.error(narrow, f"Belongs to {actual}, not to {other}. {SEND} matching values, or only {part(narrow)}.")
+    stated = getattr(record, parent)
+    if parent not in sent or (stated is None and sent[parent] == sent.get(child) == "sent"):
+        setattr(record, parent, value)
+        sent[parent] = "derived"
+    elif stated != value:
+        noun = parent.removesuffix("_id")
+        actual, other = (f"{noun} {each}" if each is not None else f"no {noun}" for each in (value, stated))
+        tx.error(child, f"Belongs to {actual}, not to {other}. {SEND} matching values, or only {part(child)}.")
 
 
 def validate_open(errors: BodyErrors, field: str, name: str, status: str | None, *, template: bool = False) -> None:

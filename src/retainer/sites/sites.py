@@ -243,7 +243,7 @@ def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFiel
     if relations.sets_any(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
-            relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)
+            relations.inherit(tx, site, sent, "project_id", "client_id", project.client_id)
     site.name = site.name or unicode_host(urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
     site.plugins_count = len(site.plugins)

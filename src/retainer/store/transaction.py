@@ -60,7 +60,7 @@ class Transaction:
             if self.account_id is None:
                 self.snapshot()
             elif self.writes:
-                self._ask_actor()
+                self._start_check()
         except BaseException as error:  # the block is not entered, so nothing else returns the connection
             self.__exit__(type(error), error)
             raise
@@ -85,7 +85,7 @@ class Transaction:
         if ours is not error:
             raise ours from error
 
-    def _ask_actor(self) -> None: ...
+    def _start_check(self) -> None: ...
 
     def _end_write(self, kind: type[BaseException] | None) -> None:
         is_late = kind is None and time.monotonic() > self.deadline

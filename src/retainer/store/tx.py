@@ -50,7 +50,7 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
         """Return the client link with which the actor came."""
         return None
 
-    def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
+    def start_check(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
         """Query whether the actor may still act; return the function that reads the result, or None without a check."""
         return None
 
@@ -99,9 +99,9 @@ class Tx(BodyErrors, Transaction):
         ((newest,),) = (self._newest_at and self._newest_at()) or [("",)]
         return instant_after(newest, A_MICROSECOND) if now < newest < instant_after(now, CLOCK_DIFFERENCE) else now
 
-    def _ask_actor(self) -> None:
+    def _start_check(self) -> None:
         self._newest_at = self.request_rows(NEWEST_AT)
-        self._may_act = self.actor.ask(self)
+        self._may_act = self.actor.start_check(self)
 
     def _end_write(self, kind: type[BaseException] | None) -> None:
         """Write the events and commit, or roll back. Raises ActorChanged if the actor may no longer act."""

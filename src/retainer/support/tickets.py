@@ -195,13 +195,13 @@ def derive_client(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations
     """Derive the client from project, site and contact, and the requester from a new contact."""
     project = relations.load_row(tx, relations.Parent, projects, ticket.project_id)
     if project:
-        relations.derive_parent(tx, ticket, sent, "project_id", "client_id", project.client_id)
+        relations.inherit(tx, ticket, sent, "project_id", "client_id", project.client_id)
     site = relations.load_row(tx, relations.Parent, sites, ticket.site_id)
     if site and site.client_id is not None:
-        relations.derive_parent(tx, ticket, sent, "site_id", "client_id", site.client_id)
+        relations.inherit(tx, ticket, sent, "site_id", "client_id", site.client_id)
     contact = relations.load_row(tx, Requester, external_contacts, ticket.contact_id)
     if contact:
-        relations.derive_parent(tx, ticket, sent, "contact_id", "client_id", contact.client_id)
+        relations.inherit(tx, ticket, sent, "contact_id", "client_id", contact.client_id)
         if before is None or ticket.contact_id != before.contact_id:
             derive_requester(ticket, contact, sent)
 

@@ -182,22 +182,22 @@ def derive_parents(
     """Derive the project from milestone, parent or ticket, and the client; return the parent task and the project."""
     milestone = relations.load_row(tx, relations.Parent, milestones, task.milestone_id)
     if milestone:
-        relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone.project_id)
+        relations.inherit(tx, task, sent, "milestone_id", "project_id", milestone.project_id)
     parent = relations.load_row(tx, relations.Parent, tasks, task.parent_id)
     if parent:
-        relations.derive_parent(tx, task, sent, "parent_id", "project_id", parent.project_id)
+        relations.inherit(tx, task, sent, "parent_id", "project_id", parent.project_id)
         if task.project_id is None:
-            relations.derive_parent(tx, task, sent, "parent_id", "client_id", parent.client_id)
+            relations.inherit(tx, task, sent, "parent_id", "client_id", parent.client_id)
     ticket = relations.load_row(tx, relations.Parent, tickets, task.ticket_id)
     if ticket and ticket.project_id is not None:
-        relations.derive_parent(tx, task, sent, "ticket_id", "project_id", ticket.project_id)
+        relations.inherit(tx, task, sent, "ticket_id", "project_id", ticket.project_id)
     row = tx.one(PROJECT, id=task.project_id) if task.project_id else None
     project = TaskProject(*row) if row else None
     if project:
         narrow = relations.first_sent(task, sent, *RELATIONS[1:])
-        relations.derive_parent(tx, task, sent, narrow, "client_id", project.client_id)
+        relations.inherit(tx, task, sent, narrow, "client_id", project.client_id)
     if ticket and ticket.project_id is None and ticket.client_id is not None:
-        relations.derive_parent(tx, task, sent, "ticket_id", "client_id", ticket.client_id)
+        relations.inherit(tx, task, sent, "ticket_id", "client_id", ticket.client_id)
     return parent, project
 
 

@@ -152,18 +152,18 @@ def derive_parents(tx: Tx, entry: TimeEntry, context: Context, sent: relations.S
     """Derive the ticket from the task, the project from either, the client from the project, else from them."""
     task_has_ticket = context.task_ticket_id is not None
     if task_has_ticket:
-        relations.derive_parent(tx, entry, sent, "task_id", "ticket_id", context.task_ticket_id)
+        relations.inherit(tx, entry, sent, "task_id", "ticket_id", context.task_ticket_id)
     if context.task_project_id is not None:
-        relations.derive_parent(tx, entry, sent, "task_id", "project_id", context.task_project_id)
+        relations.inherit(tx, entry, sent, "task_id", "project_id", context.task_project_id)
     if context.ticket_project_id is not None and (not task_has_ticket or context.task_project_id is None):
-        relations.derive_parent(tx, entry, sent, "ticket_id", "project_id", context.ticket_project_id)
+        relations.inherit(tx, entry, sent, "ticket_id", "project_id", context.ticket_project_id)
     if context.project_id is not None and context.project_id == entry.project_id:
         narrow = relations.first_sent(entry, sent, *RELATIONS[1:])
-        relations.derive_parent(tx, entry, sent, narrow, "client_id", context.project_client_id)
+        relations.inherit(tx, entry, sent, narrow, "client_id", context.project_client_id)
     if context.task_project_id is None and context.task_client_id is not None:
-        relations.derive_parent(tx, entry, sent, "task_id", "client_id", context.task_client_id)
+        relations.inherit(tx, entry, sent, "task_id", "client_id", context.task_client_id)
     if context.ticket_project_id is None and context.ticket_client_id is not None and not task_has_ticket:
-        relations.derive_parent(tx, entry, sent, "ticket_id", "client_id", context.ticket_client_id)
+        relations.inherit(tx, entry, sent, "ticket_id", "client_id", context.ticket_client_id)
 
 
 def validate_relations(

@@ -14,7 +14,7 @@ from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.people import users
-from retainer.kernel.paging import Paged
+from retainer.kernel.paging import ListPage
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.traffic import request_log
@@ -80,7 +80,7 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Sea
 
 
 def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[SearchGroup]:
-    found: dict[str, Paged[Record]] = {}
+    found: dict[str, ListPage[Record]] = {}
     for name in KINDS:
         with suppress(ValueError, Refusal):
             found[name] = context.catalogue.find(name).page(tx, {"q": text}, size=shown, sort=display_of(name).sort)

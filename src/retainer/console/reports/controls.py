@@ -32,7 +32,7 @@ class Controls(NamedTuple):
     presets: list[tuple[str, str, bool]]
     """Periods: name, query of the report about it, and whether it is chosen."""
 
-    def ask(self, model: type[Q], period: Period) -> Q:
+    def query_of(self, model: type[Q], period: Period) -> Q:
         return model(from_=period.from_, to=period.to, **self.asked.only())
 
 

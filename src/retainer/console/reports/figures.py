@@ -219,7 +219,7 @@ def month_label(month: str) -> str:
 
 
 def read_overview(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
-    report = overview.read_overview(tx, controls.ask(ReportQuery, period), period, since_arrival=True)
+    report = overview.read_overview(tx, controls.query_of(ReportQuery, period), period, since_arrival=True)
     total = total_of(report.money, controls.currency) | asdict(report.time)
     for part in ("clients", "projects", "tasks", "quotes", "tickets", "sites"):
         total |= {f"{part}.{name}": value for name, value in asdict(getattr(report, part)).items()}
@@ -237,7 +237,7 @@ def read_overview(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
 
 def read_months(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     """Return the months of a period, with what was outstanding at the end of each; months match by their position."""
-    query, currency = controls.ask(ReportQuery, period), controls.currency
+    query, currency = controls.query_of(ReportQuery, period), controls.currency
     report = revenue.get_report_revenue_by_month(tx, query).data
     found, rows = in_currency(report.rows, currency, "month"), dict[object, Fields]()
     balances = revenue.balances_by_month(tx, period, replace(query, currency=currency))
@@ -250,7 +250,7 @@ def read_months(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
 
 
 def read_clients(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
-    report = revenue.get_report_revenue_by_client(tx, controls.ask(ReportQuery, period)).data
+    report = revenue.get_report_revenue_by_client(tx, controls.query_of(ReportQuery, period)).data
     rows = in_currency(report.rows, controls.currency, "client_id", "client_name")
     total = total_of(report.totals, controls.currency)
     total["clients"] = sum(row["revenue"] > 0 for row in rows.values())
@@ -260,7 +260,7 @@ def read_clients(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
 
 def read_people(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     """Return people and months; capacity counts from the day that a person was added or first tracked time."""
-    query = controls.ask(utilisation.UtilisationQuery, period)
+    query = controls.query_of(utilisation.UtilisationQuery, period)
     report = utilisation.read_report(tx, query, period, since_arrival=True)
     people: dict[object, Fields] = {row.user_id: {**asdict(row), "label": row.user_name} for row in report.rows}
     totals = enumerate(utilisation.totals_by_month(tx, period, query).items())
@@ -280,7 +280,7 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
 
 
 def read_projects(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
-    query = controls.ask(profitability.ProfitabilityQuery, period)
+    query = controls.query_of(profitability.ProfitabilityQuery, period)
     report = profitability.read_report(tx, query)
     found = in_currency(report.rows, controls.currency, "project_id", "project_name")
     total = with_cost(total_of(report.totals, controls.currency))
@@ -312,7 +312,7 @@ def with_cost(row: Fields) -> dict[str, Any]:
 
 def read_tax(tx: Tx, controls: Controls, period: Period) -> ReportFigures:
     """Return the rates of documents, of payments and of expenses; each has figures with names of their own."""
-    query = controls.ask(tax.TaxQuery, period)
+    query = controls.query_of(tax.TaxQuery, period)
     issued = tax.read_report(tx, query, period)
     paid = tax.read_report(tx, replace(query, by="payment"), period)
     parts: dict[str, tuple[Sequence[Any], Sequence[Any], Mapping[str, str]]] = {
