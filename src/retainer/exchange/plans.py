@@ -16,6 +16,7 @@ from retainer.exchange.columns import ColumnMapping, ImportSource
 from retainer.exchange.tables import MAX_ROWS
 from retainer.jobs import jobs
 from retainer.jobs.kinds import Job, options_of
+from retainer.store.constraints import singular_noun
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
 
@@ -101,9 +102,7 @@ def start(tx: Tx, kind: str, plan: ImportPlan, source: ImportSource, file: str, 
 def counted(job: Job, noun: str) -> str:
     """Return how many of its records a job has made, as people say it; `noun` is in the plural."""
     count = job.counts.get(noun.replace(" ", "_"), 0)
-    if count != 1:
-        return f"{count} {noun}"
-    return f"1 {noun[:-3]}y" if noun.endswith("ies") else f"1 {noun.removesuffix('s')}"
+    return f"{count} {singular_noun(noun) if count == 1 else noun}"
 
 
 def options(job: Job) -> FileImport:

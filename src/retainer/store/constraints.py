@@ -108,5 +108,8 @@ def _plan(
 @cache
 def singular(table: Table) -> str:
     """Return the noun for one row of a table: `time entry`."""
-    words = table.name.replace("_", " ")
-    return words[:-3] + "y" if words.endswith("ies") else words.removesuffix("s")
+    return singular_noun(table.name.replace("_", " "))
+
+
+def singular_noun(plural: str) -> str:
+    return f"{plural[:-3]}y" if plural.endswith("ies") else plural.removesuffix("s")
