@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args, get_origin
 from urllib.parse import urlencode
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.console.catalogue import LISTS, Catalogue
 from retainer.console.reports.declarations import REPORTS
 from retainer.console.shapes import declared

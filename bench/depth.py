@@ -18,7 +18,7 @@ import msgspec
 from bench.account import DAYS, PROJECTS, USERS, Account, client_of, fill
 from bench.data import long_ago, work_done
 from bench.servers import Connection, Server, add_option, request, stage
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.kernel.routes import Routes
 from retainer.settings import BASE_PATH
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jsonschema_rs import Draft202012Validator
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.kernel.routes import Routes
 from retainer.openapi.document import document
 from retainer.schema import metadata

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from testing.process import with_database
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.errors import STATUS
 from retainer.reference.examples import FILE
 from retainer.reference.pages import pages_of

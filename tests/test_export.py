@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from testing.process import command, tell, with_database
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.exchange.export import export, kinds_of
 from retainer.identity import logos
 from tests.databases import each_database

@@ -8,7 +8,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import validate
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.errors import STATUS
 from retainer.kernel.paging import ListPage, Page, PageMeta
 from retainer.kernel.query import Filter

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from testing.wsgi import wsgi
 
-from retainer.app import ROUTES, App
+from retainer.api import ROUTES
+from retainer.app import App
 from retainer.errors import STATUS
 from retainer.identity.keys.keys import SCOPES
 from retainer.openapi.document import document_of

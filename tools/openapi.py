@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.kernel.routes import Routes
 from retainer.openapi.document import document
 

@@ -1,29 +1,26 @@
-"""The application: all resources of the API, and the parts of a server, put together."""
+"""The application: the API, the console and the parts of a server, put together."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from retainer import resources
-from retainer.batches import batches
+from retainer.api import ROUTES
 from retainer.billing.client_links import PATH as CLIENT
 from retainer.client_pages.site import ClientPages
 from retainer.console.catalogue import Catalogue
 from retainer.console.page_context import SESSION, Cookies
 from retainer.console.site import Console, Notes, root
 from retainer.errors import Refusal
-from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
-from retainer.identity.keys import keys, me
-from retainer.identity.people import sessions, users
+from retainer.identity.keys import keys
+from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.representations import JobFailed
 from retainer.kernel.roles import ROLES
-from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Ending, WaitingRequests
 from retainer.mail.people import send_notice
 from retainer.openapi import document as openapi
@@ -52,16 +49,6 @@ ROOT = f"{BASE_PATH}/"
 CONSOLE = "/console"
 WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 QUICK_METHODS, QUICK_FORMS = frozenset({"GET", "HEAD", "OPTIONS"}), frozenset({None, "*/*", "application/json"})
-RESOURCES = [
-    *resources.OF_AREAS,
-    *(users.api, events.api, webhooks.api),
-    *(deliveries.tests, deliveries.again, deliveries.of_webhook, batches.api, me.api),
-]
-"""Every resource of the API, in the order of the reference."""
-
-ROUTES = Routes(RESOURCES)
-"""The operations by path and method, shared by all applications of a process."""
-
 CATALOGUES = {role: Catalogue(ROUTES.operations, role) for role in ROLES}
 """What the console shows to each role, shared likewise."""
 

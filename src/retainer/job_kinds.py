@@ -2,9 +2,11 @@
 
 from types import MappingProxyType
 
+from retainer.api import ROUTES
 from retainer.batches import archives
 from retainer.batches.bulk import BULK
 from retainer.batches.runs import RUN
+from retainer.exchange import export_jobs
 from retainer.exchange.importers import IMPORTERS
 from retainer.exchange.undoing import UNDO
 from retainer.jobs.daily import daily
@@ -20,9 +22,13 @@ IMPORTS = tuple(importer.kind for importer in IMPORTERS.values())
 
 def kinds_with(run_apart: RunApart) -> JobKinds:
     """Return all kinds by their names, given what draws documents."""
-    found = (daily(DUTIES), *DUTIES, *IMPORTS, UNDO, BULK, RUN, archives.kind_of(run_apart))
+    of_files = (archives.kind_of(run_apart), export_jobs.kind_of(ROUTES, run_apart))
+    found = (daily(DUTIES), *DUTIES, *IMPORTS, UNDO, BULK, RUN, *of_files)
     return MappingProxyType({kind.name: kind for kind in found})
 
+
+FILES = {made.kind: made for made in (archives.FILE, export_jobs.made_file(ROUTES))}
+"""The kinds that make a file."""
 
 KINDS = kinds_with(run_here)
 """Those of commands, whose process answers no other request."""

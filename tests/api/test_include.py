@@ -6,7 +6,7 @@ import pytest
 from tests.contract.cases import READS, statements_of
 from tests.databases import each_database, only_sqlite
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.store import details
 
 NOT_RECORDS = {"external_id", "key_id", "event_id", "record_id", "invoice_line_id"}

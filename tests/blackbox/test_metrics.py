@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from testing.ports import free_port
 from testing.process import children, running, until, with_database
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.server.monitoring.metrics import MetricsPage, SharedMetrics, Storage
 from retainer.settings import BASE_PATH
 from tests.contract_checker import documented

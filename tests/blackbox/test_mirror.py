@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from testing.process import PATIENCE, opened, start, until, with_database
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.events.catalogue import RESOURCES
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of

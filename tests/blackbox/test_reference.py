@@ -8,7 +8,7 @@ from testing.ports import free_port
 from testing.process import opened, running, start, with_database
 
 from retainer import demo
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.reference.examples import Example
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of

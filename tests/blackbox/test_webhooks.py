@@ -11,7 +11,7 @@ import pytest
 from testing.ports import free_port
 from testing.process import running, tell, until, with_database
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from tests.length import only_full

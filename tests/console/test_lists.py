@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 import time_machine
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.console import names
 from retainer.console.catalogue import LISTS as NAMES
 from retainer.console.catalogue import Catalogue

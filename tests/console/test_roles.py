@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.console.catalogue import Catalogue
 from retainer.console.own_records import HIDDEN, OWN_RECORDS
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of

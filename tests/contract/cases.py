@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Table
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.kernel.answers import One
 from retainer.kernel.resource import Operation
 from retainer.schema import metadata

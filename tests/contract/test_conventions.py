@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
 from retainer.kernel.limits import SlidingWindow

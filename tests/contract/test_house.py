@@ -59,6 +59,7 @@ LAYERS = [
     "resources",
     "events",
     "batches",
+    "api",
     "web",
     "openapi",
     "reference",

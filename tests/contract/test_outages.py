@@ -6,7 +6,8 @@ import json
 import psycopg
 import pytest
 
-from retainer.app import ROUTES, App
+from retainer.api import ROUTES
+from retainer.app import App
 from retainer.cli import unavailable
 from retainer.schema import metadata
 from retainer.server.monitoring import log

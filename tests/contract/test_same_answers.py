@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 import time_machine
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.kernel.answers import One
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation

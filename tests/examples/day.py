@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.demo import samples
 from retainer.identity import accounts
 from retainer.identity.accounts import AccountDetails

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retainer.app import RESOURCES
+from retainer.api import RESOURCES
 from retainer.crm import clients
 from retainer.kernel.routes import Paths, Routes
 

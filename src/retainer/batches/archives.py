@@ -4,11 +4,8 @@ The PDFs are drawn by a renderer, one after another, and stored in the transacti
 file of its newest archive, for a week.
 """
 
-import zipfile
 from collections.abc import Iterator
 from functools import partial
-from time import monotonic
-from typing import IO
 
 import msgspec
 
@@ -16,21 +13,16 @@ from retainer.batches import bulk
 from retainer.batches.bulk import MAILED, ChosenRecord
 from retainer.billing.files import PRINTED_AS, PaperFile
 from retainer.errors import Refusal
-from retainer.jobs import jobs
+from retainer.jobs import jobs, made_files
 from retainer.jobs.jobs import ARCHIVE
 from retainer.jobs.kinds import Job, JobKind, JobRow, options_of
 from retainer.kernel.representations import RenderedFile, RunApart
 from retainer.mail.send import LOADERS
-from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Tx
 
 PREPARED = 5
 """Documents of a step, which takes about as long to draw as others to write."""
-SECONDS = 0.5
 ISSUE = "status=sent"
-UNDERWAY = "Another job is making PDFs. Wait until it has ended, or stop it."
-REPLACED = "The file of this job was replaced by a newer one, so it can't continue. Make it again."
-BUSY = "The server is too busy to draw a document."
 
 
 class ArchiveOptions(msgspec.Struct):
@@ -43,13 +35,10 @@ class ArchiveOptions(msgspec.Struct):
 
 def start(tx: Tx, kind: str, records: dict[int, str], *, issues: bool = False) -> int:
     """Start the job that makes an archive, which replaces the one before; return its id. Raises `locked`."""
-    if jobs.has_open(tx, ARCHIVE):
-        raise Refusal("locked", UNDERWAY)
-    jobs.delete_files(tx, ARCHIVE)
     noun = bulk.noun_of(kind, len(records))
     title = f"Issue {len(records)} {noun} and make their PDFs" if issues else f"PDFs of {len(records)} {noun}"
     options = ArchiveOptions(kind, [*records.items()], issues)
-    return jobs.start(tx, ARCHIVE, title, options, total=(1 + issues) * len(records))
+    return made_files.start(tx, FILE, title, options, (1 + issues) * len(records))
 
 
 def next_rows(tx: Tx, job: Job, limit: int) -> list[JobRow]:
@@ -80,26 +69,18 @@ def _prepare(tx: Tx, options: ArchiveOptions, record_id: int) -> PaperFile | Ref
 
 def draw(run_apart: RunApart, account_id: int, rows: list[JobRow]) -> list[JobRow]:
     """Draw the documents of the first rows. Raises Unavailable for an accident, after which the step is tried again."""
-    made: list[JobRow] = []
-    until = monotonic() + SECONDS
-    for row in rows:
-        made.append(row._replace(value=_drawn(run_apart, account_id, row.value)))
-        if monotonic() > until:
-            break
-    return made
 
+    def draw_one(value: object) -> object:
+        if not isinstance(value, PaperFile):
+            return value
+        try:
+            return value.finish(account_id, run_apart)
+        except Refusal as refusal:
+            if refusal.code == "unavailable":
+                raise
+            return refusal
 
-def _drawn(run_apart: RunApart, account_id: int, value: object) -> object:
-    if not isinstance(value, PaperFile):
-        return value
-    try:
-        return value.finish(account_id, run_apart)
-    except TimeoutError:
-        raise Unavailable(BUSY) from None
-    except Refusal as refusal:
-        if refusal.code == "unavailable":
-            raise Unavailable(refusal.message) from None
-        return refusal
+    return made_files.make_some(rows, draw_one)
 
 
 def write(tx: Tx, job: Job, row: JobRow) -> None:
@@ -114,52 +95,19 @@ def write(tx: Tx, job: Job, row: JobRow) -> None:
 
 
 def finish(_: Tx, job: Job) -> str:
-    return "The file is kept for 7 days, or until another one is made." if job.counts else "There is no PDF."
+    return made_files.KEPT if job.counts else "There is no PDF."
 
 
-def has_file(tx: Tx, job: Job) -> bool:
-    """Return whether what a job has made so far is still there."""
-    return jobs.count_pieces(tx, job.id) == job.counts.get("files", 0)
-
-
-def resume(tx: Tx, job: Job) -> None:
-    """Let a stopped or failed archive continue. Raises `locked` if its file was replaced, or while another is made."""
-    if not has_file(tx, job):
-        raise Refusal("locked", REPLACED)
-    if jobs.has_open(tx, ARCHIVE):
-        raise Refusal("locked", UNDERWAY)
-    jobs.resume(tx, job)
-
-
-class ZipSink:
-    """A file that is written once, from its beginning to its end, and read meanwhile."""
-
-    def __init__(self) -> None:
-        self._written: list[bytes] = []
-
-    def write(self, content: bytes) -> int:
-        self._written.append(bytes(content))
-        return len(content)
-
-    def flush(self) -> None:
-        pass
-
-    def take(self) -> bytes:
-        found, self._written = b"".join(self._written), []
-        return found
-
-
-def zipped(tx: Tx, job_id: int) -> Iterator[bytes]:
+def zipped(tx: Tx, job: Job) -> Iterator[bytes]:
     """Yield the ZIP of an archive, a document at a time, in a snapshot."""
-    found = (piece.split(b"\n", 1) for piece in jobs.read_pieces(tx, job_id))
+    found = (piece.split(b"\n", 1) for piece in jobs.read_pieces(tx, job.id))
     return zip_of((name.decode(), content) for name, content in found)
 
 
 def zip_of(files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
     """Yield the ZIP of files, without compression, because PDFs are compressed; no two have the same name in it."""
-    sink, names = ZipSink(), set[str]()
-    target: IO[bytes] = sink  # type: ignore[assignment]
-    with zipfile.ZipFile(target, "w") as archive:
+    (sink, archive), names = made_files.open_zip(), set[str]()
+    with archive:
         for name, content in files:
             archive.writestr(unique_name(name, names), content)
             yield sink.take()
@@ -177,6 +125,17 @@ def unique_name(name: str, names: set[str]) -> str:
     return found
 
 
+FILE = made_files.MadeFile(
+    ARCHIVE,
+    area="records",
+    underway="Another job is making PDFs. Wait until it has ended, or stop it.",
+    button="Download PDFs (ZIP)",
+    name="documents",
+    count_pieces=lambda job: job.counts.get("files", 0),
+    zipped=zipped,
+)
+
+
 def kind_of(run_apart: RunApart) -> JobKind:
     """Return the kind of archives, whose documents this function draws."""
-    return JobKind(ARCHIVE, next_rows, write, make=partial(draw, run_apart), finish=finish, area="records")
+    return JobKind(ARCHIVE, next_rows, write, make=partial(draw, run_apart), finish=finish, area=FILE.area)

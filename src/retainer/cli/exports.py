@@ -24,7 +24,7 @@ def export(account: cli.Account, folder: Folder, *, formats: Formats = "csv,json
 
     All show the same moment; manifest.json has their counts and SHA-256. Secrets, passwords and logs are not in them.
     """
-    from retainer.app import ROUTES  # noqa: PLC0415  # other commands need no application
+    from retainer.api import ROUTES  # noqa: PLC0415  # other commands need no application
 
     chosen = sorted({part.strip() for part in formats.split(",")})
     if not set(chosen) <= FORMATS.keys():

@@ -188,7 +188,7 @@ def config() -> dict[str, object]:
 @cli.command(operating_cli)
 def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
-    from retainer.app import ROUTES  # noqa: PLC0415  # the API is not needed by other commands
+    from retainer.api import ROUTES  # noqa: PLC0415  # the API is not needed by other commands
     from retainer.openapi.document import document  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"

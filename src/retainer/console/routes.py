@@ -130,6 +130,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings": form_page(settings_pages.SETTINGS)._replace(show=settings_pages.show),
     "/settings/bank-account": form_page(bank_pages.BANK_ACCOUNT),
     "/settings/reminders": form_page(reminder_pages.REMINDERS),
+    "/settings/export": Route(act=settings_pages.export),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/search": Route(search_page.show),

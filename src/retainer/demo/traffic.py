@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import bindparam, select
 
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.events.sender.batch import SendOutcome, load_batch
 from retainer.events.sender.loop import Sender
 from retainer.events.sender.results import save_results

@@ -1,17 +1,19 @@
-"""Export: everything of one account in a folder: its records, its documents, its files, and what there is of them.
+"""Export: everything of one account as files: its records, its documents, its files, and what there is of them.
 
-`manifest.json` counts the records, says what each column means, and has the size and the SHA-256 of each file.
+It is read in parts, each of which has a position, so that a job can go on after any of them. `manifest.json` counts the
+records, says what each column means, and has the size and the SHA-256 of each file.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import product
+from functools import partial
+from io import StringIO
+from itertools import islice, product
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import msgspec
 from sqlalchemy import Table
@@ -19,7 +21,7 @@ from sqlalchemy import Table
 from retainer import __version__
 from retainer.background import Progress
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.files import UNSAFE, DocumentQuery, prepare
+from retainer.billing.files import UNSAFE, DocumentQuery, PaperFile, prepare
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.papers import is_issued
 from retainer.billing.quotes.types import Quote
@@ -28,7 +30,7 @@ from retainer.files.contents import read_pieces
 from retainer.files.files import File
 from retainer.identity import accounts, logos
 from retainer.identity.people import users
-from retainer.kernel.representations import run_here
+from retainer.kernel.representations import RunApart, run_here
 from retainer.kernel.routes import Routes
 from retainer.openapi.document import document_of
 from retainer.schema.billing import credit_notes, invoices, quotes
@@ -41,17 +43,22 @@ from retainer.store.tx import Tx
 from retainer.values.records import Record
 from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
-SHOWN = 500
-"""Records between two updates of the progress on a terminal."""
+PART_RECORDS = 500
+"""Records of a part."""
+STAGE = 2**40
+"""Between the positions of two kinds of parts: more than the ids of records."""
 FORMATS = {"csv": "csv", "json": "jsonl"}
 """The endings of the files of records, by the names of their formats: JSON comes as JSON Lines."""
-PRINTED: tuple[tuple[Table, type[Invoice | Quote | CreditNote], tuple[str, ...]], ...] = (
+Paper = Invoice | Quote | CreditNote
+PRINTED: tuple[tuple[Table, type[Paper], tuple[str, ...]], ...] = (
     (invoices, Invoice, ("pdf", "xml")),
     (credit_notes, CreditNote, ("pdf", "xml")),
     (quotes, Quote, ("pdf",)),
 )
 MANIFEST = "manifest.json"
 Kinds = dict[str, tuple[Table, type[Record]]]
+Stage = Callable[[Tx, int], Iterator["ExportPart"]]
+"""Reads the parts of a kind after a position; that of records is their last id."""
 
 
 @dataclass
@@ -65,6 +72,40 @@ class ExportSummary:
     """The documents that could not be drawn, each with the reason."""
 
 
+class RecordFile(NamedTuple):
+    """A file with all records of a table in a format."""
+
+    name: str
+    table: Table
+    model: type[Record]
+    form: str
+    is_counted: bool
+    """Whether its records are those that the export counts: each format has the same."""
+
+
+class Made(NamedTuple):
+    """The files of a part, of which a path may continue a file that the parts before it have begun."""
+
+    files: list[tuple[str, bytes]]
+    kind: str = ""
+    """Of which records it has some."""
+    records: int = 0
+    documents: int = 0
+    left_out: Sequence[dict[str, str]] = ()
+
+
+PartMaker = Callable[[int, RunApart], Made]
+"""Makes the files of a part from what was read, for an account; what takes long runs apart."""
+
+
+class ExportPart(NamedTuple):
+    """A part of an export: its position, which is above that of the part before it, and what people call it."""
+
+    position: int
+    name: str
+    make: PartMaker
+
+
 def kinds_of(routes: Routes) -> Kinds:
     """Return the tables of all lists of the API, with the types of their records."""
     lists = [each for each in routes.operations if each.paged]
@@ -74,18 +115,46 @@ def kinds_of(routes: Routes) -> Kinds:
 
 def export(tx: Tx, folder: Path, routes: Routes, formats: list[str], show: Progress = lambda *_: None) -> ExportSummary:
     """Write everything of the account of a snapshot into an empty folder. Raises OSError."""
-    write_account(tx, folder)
     exported, kinds = ExportSummary(), kinds_of(routes)
-    for name, (table, model) in kinds.items():
-        exported.records[name] = write_records(folder, name, stream_records(tx, table, model), formats, show)
-    write_documents(tx, folder / "documents", exported, show)
-    write_files(tx, folder / "files", show)
-    write_manifest(tx, folder, describe(routes, kinds), exported)
+    for part in read_parts(tx, kinds, formats):
+        made = part.make(tx.actor.account_id, run_here)
+        for path, content in made.files:
+            append(folder / path, content)
+        add_up(exported, made)
+        show(part.name, exported.documents if made.documents else exported.records.get(made.kind, 0), 0)
+    for count, (path, pieces) in enumerate(read_files(tx), 1):
+        for piece in pieces:
+            append(folder / path, piece)
+        show("Files", count, 0)
+    content = manifest_of(tx, describe(routes, kinds), exported, list_written(folder), (tx.now, tx.now))
+    append(folder / MANIFEST, content)
     return exported
 
 
-def write_account(tx: Tx, folder: Path) -> None:
-    """Write what no list of the API has: the settings, the next numbers, the logo, and how people are billed."""
+def add_up(exported: ExportSummary, made: Made) -> None:
+    if made.kind:
+        exported.records[made.kind] = exported.records.get(made.kind, 0) + made.records
+    exported.documents += made.documents
+    exported.left_out += made.left_out
+
+
+def read_parts(tx: Tx, kinds: Kinds, formats: Sequence[str], after: int = 0) -> Iterator[ExportPart]:
+    """Yield the parts of an export after a position, in a snapshot; the files of records are not among them."""
+    stages: list[Stage] = [read_account]
+    for (name, (table, model)), form in product(kinds.items(), formats):
+        stages.append(partial(read_records, RecordFile(name, table, model, form, form == formats[0])))
+    stages += [partial(read_documents, *printed) for printed in PRINTED]
+    first, last = divmod(after, STAGE)
+    for number, stage in enumerate(stages[first:], first):
+        for part in stage(tx, last):
+            yield part._replace(position=number * STAGE + part.position)
+        last = 0
+
+
+def read_account(tx: Tx, after: int) -> Iterator[ExportPart]:
+    """Yield what no list of the API has: the settings, the next numbers, the logo, and how people are billed."""
+    if after:
+        return
     account = accounts.get_account(tx)
     people = [
         person | {"cost_rates": [{"from": day or None, "amount": amount} for day, amount in costs]}
@@ -93,27 +162,30 @@ def write_account(tx: Tx, folder: Path) -> None:
         for costs in [users.list_cost_rates(tx, person["id"])]
     ]
     facts = {"account": account | {"next_numbers": numbering.upcoming_numbers(tx)}, "people": people}
-    for name, values in facts.items():
-        with new_text(folder / f"{name}.json") as file:
-            json.dump(values, file, indent=1, default=str, ensure_ascii=False)
+    found = [(f"{name}.json", indented(values)) for name, values in facts.items()]
     if logo := logos.find_logo(tx, account["logo_id"]):
-        with new_bytes(folder / "logo.png") as picture:
-            picture.write(logo.content)
+        found.append(("logo.png", bytes(logo.content)))
+    yield ExportPart(1, "Settings", lambda *_: Made(found))
 
 
-def write_records(folder: Path, name: str, records: Iterator[Record], formats: list[str], show: Progress) -> int:
-    count = 0
-    with ExitStack() as opened:
-        texts = {each: opened.enter_context(new_text(folder / f"{name}.{FORMATS[each]}")) for each in formats}
+def read_records(of: RecordFile, tx: Tx, after: int) -> Iterator[ExportPart]:
+    path, title = f"{of.name}.{FORMATS[of.form]}", of.name.replace("_", " ").capitalize()
+    add = add_csv if of.form == "csv" else add_json
+
+    def make(records: list[Record], *_: object, is_first: bool) -> Made:
+        file = StringIO(newline="")
         for record in records:
-            if "json" in texts:
-                texts["json"].write(msgspec.json.encode(record).decode() + "\n")
-            if "csv" in texts:
-                add_csv(texts["csv"], record, is_first=not count)
-            count += 1
-            if count == 1 or count % SHOWN == 0:
-                show(name.replace("_", " ").capitalize(), count, 0)
-    return count
+            add(file, record, is_first=is_first and record is records[0])
+        return Made([(path, file.getvalue().encode())], of.name if of.is_counted else "", len(records))
+
+    while (found := list(islice(stream_records(tx, of.table, of.model, after), PART_RECORDS))) or not after:
+        last = found[-1].id if found else 1
+        yield ExportPart(last, title, partial(make, found, is_first=not after))
+        after = last
+
+
+def add_json(file: TextIO, record: Record, **_: object) -> None:
+    file.write(msgspec.json.encode(record).decode() + "\n")
 
 
 def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
@@ -128,48 +200,71 @@ def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
     write_row(file, values.values())
 
 
-def write_documents(tx: Tx, folder: Path, exported: ExportSummary, show: Progress) -> None:
-    """Write the PDF and the e-invoice of each issued document and of its versions, and note those that it lacks."""
-    for table, record, version, suffix in papers_of(tx):
-        part = "" if version is None else f".v{version}"
+def read_documents(
+    table: Table, model: type[Paper], suffixes: tuple[str, ...], tx: Tx, after: int
+) -> Iterator[ExportPart]:
+    """Yield the PDF and the e-invoice of each issued document and of its versions, and note those that it lacks."""
+    for record in filter(is_issued, stream_records(tx, table, model, after)):
+        name = f"{singular(table)} {record.id}"
+        prepared = [
+            (form_of(version, suffix), prepared_or_refused(tx, record, version, suffix))
+            for version, suffix in forms_of(record, suffixes)
+        ]
+        yield ExportPart(record.id, name.capitalize(), partial(draw, table.name, record.id, name, prepared))
+
+
+def form_of(version: int | None, suffix: str) -> str:
+    return suffix if version is None else f"v{version}.{suffix}"
+
+
+def prepared_or_refused(tx: Tx, record: Paper, version: int | None, suffix: str) -> PaperFile | Refusal:
+    try:
+        return prepare(suffix, tx, record, DocumentQuery(version=version))
+    except Refusal as refusal:
+        return refusal
+
+
+def draw(
+    folder: str,
+    record_id: int,
+    name: str,
+    prepared: list[tuple[str, PaperFile | Refusal]],
+    account_id: int,
+    run_apart: RunApart,
+) -> Made:
+    """Return the files of a document. Raises `unavailable` for an accident, after which it can be tried again."""
+    found, left_out = list[tuple[str, bytes]](), []
+    for form, paper in prepared:
         try:
-            drawn = prepare(suffix, tx, record, DocumentQuery(version=version)).finish(tx.actor.account_id, run_here)
+            if isinstance(paper, Refusal):
+                raise paper
+            drawn = paper.finish(account_id, run_apart)
         except Refusal as refusal:
-            what = {"record": f"{singular(table)} {record.id}", "form": f"{part}.{suffix}".removeprefix(".")}
-            exported.left_out.append(what | {"reason": refusal.message})
-            continue
-        stem = drawn.name.removesuffix(f".{suffix}")
-        with new_bytes(folder / table.name / f"{record.id}-{stem}{part}.{suffix}") as file:
-            file.write(drawn.content)
-        exported.documents += 1
-        show("Documents", exported.documents, 0)
+            if refusal.code == "unavailable":
+                raise
+            left_out.append({"record": name, "form": form, "reason": refusal.message})
+        else:
+            stem = drawn.name.rpartition(".")[0]
+            found.append((f"documents/{folder}/{record_id}-{stem}.{form}", drawn.content))
+    return Made(found, documents=len(found), left_out=left_out)
 
 
-def papers_of(tx: Tx) -> Iterator[tuple[Table, Invoice | Quote | CreditNote, int | None, str]]:
-    """Yield each issued document with its table, once for each of its versions in each form."""
-    for table, model, suffixes in PRINTED:
-        for record in filter(is_issued, stream_records(tx, table, model)):
-            for version, suffix in product(versions_of(record), suffixes):
-                yield table, record, version, suffix
-
-
-def versions_of(record: Invoice | Quote | CreditNote) -> list[int | None]:
-    """Return the versions of a document: None, which says what has become of it, and the others as they were issued.
+def forms_of(record: Paper, suffixes: tuple[str, ...]) -> Iterator[tuple[int | None, str]]:
+    """Yield the files of a document: without a version, which says what has become of it, and those as it was issued.
 
     The newest comes as it was issued only if it is void, since its file then says so and has no e-invoice.
     """
-    newest = getattr(record, "document_version", None) or 1
     is_kept = isinstance(record, Invoice) and record.status == "void" and not record.is_imported
-    return [None, *range(1, newest + is_kept)]
+    newest = getattr(record, "document_version", None) or 1
+    for version, suffix in product([None, *range(1, newest + is_kept)], suffixes):
+        if not (is_kept and version is None and suffix == "xml"):
+            yield version, suffix
 
 
-def write_files(tx: Tx, folder: Path, show: Progress) -> None:
-    """Write the files of records, each with its id in front of its name, which `files.csv` has as it was sent."""
-    for count, record in enumerate(stream_records(tx, files, File), 1):
-        with new_bytes(folder / f"{record.id}-{UNSAFE.sub('-', record.name).strip('-.')}") as file:
-            for piece in read_pieces(tx, record.id, record.size):
-                file.write(piece)
-        show("Files", count, 0)
+def read_files(tx: Tx) -> Iterator[tuple[str, Iterable[bytes]]]:
+    """Yield the files of records, each with its id in front of its name, which `files.csv` has as it was sent."""
+    for record in stream_records(tx, files, File):
+        yield (f"files/{record.id}-{UNSAFE.sub('-', record.name).strip('-.')}", read_pieces(tx, record.id, record.size))
 
 
 def describe(routes: Routes, kinds: Kinds) -> dict[str, dict[str, str]]:
@@ -186,30 +281,43 @@ def describe(routes: Routes, kinds: Kinds) -> dict[str, dict[str, str]]:
     }
 
 
-def write_manifest(tx: Tx, folder: Path, columns: dict[str, dict[str, str]], exported: ExportSummary) -> None:
+def list_written(folder: Path) -> list[dict[str, object]]:
     written = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         written.append({"path": path.relative_to(folder).as_posix(), "size": path.stat().st_size, "sha256": digest})
-    manifest = {
-        "program": f"Retainer {__version__}",
-        "account_id": tx.actor.account_id,
-        "exported_at": tx.now,
-        "records": exported.records,
-        "documents": exported.documents,
-        "left_out": exported.left_out,
-        "columns": columns,
-        "files": written,
-    }
-    with new_text(folder / MANIFEST) as file:
-        json.dump(manifest, file, indent=1, ensure_ascii=False)
+    return written
 
 
-def new_text(path: Path) -> TextIO:
-    return open(path, "x", encoding="utf-8", newline="", opener=private)
+def manifest_of(
+    tx: Tx,
+    columns: dict[str, dict[str, str]],
+    exported: ExportSummary,
+    written: list[dict[str, object]],
+    moments: tuple[str, str | None],
+) -> bytes:
+    """Return the manifest of an export; the moments are those of its first and of its last part."""
+    return indented(
+        {
+            "program": f"Retainer {__version__}",
+            "account_id": tx.actor.account_id,
+            "began_at": moments[0],
+            "exported_at": moments[1],
+            "records": exported.records,
+            "documents": exported.documents,
+            "left_out": exported.left_out,
+            "columns": columns,
+            "files": written,
+        }
+    )
 
 
-def new_bytes(path: Path) -> BinaryIO:
+def indented(values: object) -> bytes:
+    return json.dumps(values, indent=1, default=str, ensure_ascii=False).encode()
+
+
+def append(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return open(path, "xb", opener=private)
+    with open(path, "ab", opener=private) as file:  # Path.open takes no opener
+        file.write(content)

@@ -21,10 +21,10 @@ from retainer.values.exact import instant_after
 
 DAILY, UPLOAD = "daily", "upload"
 """The kinds of jobs that have no page: that of each morning, and a file that waits to be imported."""
-ARCHIVE = "archive"
-"""The kind of jobs that make a file, of which an account keeps one, for some days."""
+ARCHIVE, EXPORT = "archive", "export"
+"""The kinds of jobs that make a file, of which an account keeps one of each, for some days."""
 MAX_LISTED = 50
-KEPT, UPLOADS_KEPT, ARCHIVES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
+KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
 """How long jobs that have ended are kept, files that wait, and files that jobs have made."""
 THIS = jobs.c.id == bindparam("job")
 IS_OPEN = jobs.c.next_step_at.is_not(None)

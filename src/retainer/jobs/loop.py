@@ -9,11 +9,12 @@ from sqlalchemy import and_, bindparam, exists, func, or_, select, update
 
 from retainer.background import Report
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.jobs.jobs import ARCHIVE, ARCHIVES_KEPT, DAILY, IS_OPEN, KEPT, STOP_ALL, UPLOAD, UPLOADS_KEPT, start
+from retainer.jobs.jobs import ARCHIVE, DAILY, EXPORT, FILES_KEPT, IS_OPEN, KEPT, STOP_ALL, UPLOAD, UPLOADS_KEPT, start
 from retainer.jobs.kinds import Job, JobKinds
 from retainer.jobs.step import DUE, LEASE, DueJob, do_step, due_of
 from retainer.outbound.loop import BackgroundLoop
 from retainer.outbound.pause import SUSPENDED
+from retainer.schema.columns import in_literals
 from retainer.schema.jobs import jobs
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tables import NOW, ONCE, totals
@@ -29,7 +30,7 @@ HAS_DAILY = select(jobs.c.id).where(OF_DAY)
 ENDED_BEFORE = or_(
     jobs.c.ended_at < bindparam("before", type_=INSTANT),
     and_(jobs.c.kind == UPLOAD, jobs.c.ended_at < bindparam("uploads_before", type_=INSTANT)),
-    and_(jobs.c.kind == ARCHIVE, jobs.c.ended_at < bindparam("archives_before", type_=INSTANT)),
+    and_(in_literals(jobs.c.kind, [ARCHIVE, EXPORT]), jobs.c.ended_at < bindparam("files_before", type_=INSTANT)),
 )
 OLD_ACCOUNTS = select(jobs.c.account_id).where(ENDED_BEFORE).distinct()
 OLD = select(jobs.c.id).where(ENDED_BEFORE).order_by(jobs.c.id)
@@ -90,7 +91,7 @@ def refresh(store: Store) -> None:
         return len(found)
 
     now = utcnow()
-    kept = {"before": KEPT, "uploads_before": UPLOADS_KEPT, "archives_before": ARCHIVES_KEPT}
+    kept = {"before": KEPT, "uploads_before": UPLOADS_KEPT, "files_before": FILES_KEPT}
     ended = {name: instant_after(now, -length) for name, length in kept.items()}
     limits = {
         "lease_end": instant_after(now, LEASE + CLOCK_DIFFERENCE),

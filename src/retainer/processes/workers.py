@@ -15,7 +15,7 @@ from multiprocessing.context import ForkProcess
 from multiprocessing.sharedctypes import RawValue
 
 from retainer import settings as configuration
-from retainer.app import ROUTES
+from retainer.api import ROUTES
 from retainer.identity.plans import limits_of
 from retainer.processes import worker
 from retainer.processes.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS

@@ -22,9 +22,8 @@ class UnreadableStream(Exception):
     """A stored value is not one that a record can have."""
 
 
-def stream_records(tx: Tx, table: Table, model: type[R]) -> Iterator[R]:
-    """Yield the records of a table as the API returns them one by one, in the order of their ids."""
-    last = 0
+def stream_records(tx: Tx, table: Table, model: type[R], last: int = 0) -> Iterator[R]:
+    """Yield the records of a table after an id as the API returns them one by one, in the order of their ids."""
     while rows := tx.all(_records(table, model), after=last, size=RECORDS):
         try:
             records = row_mapper(table, model).read_all(rows)

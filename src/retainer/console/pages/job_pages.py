@@ -1,12 +1,11 @@
 """The pages of jobs: the list, one with its bar, its refused rows, and the buttons that stop and continue it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from retainer import job_kinds
-from retainer.batches import archives
 from retainer.batches.bulk import BULK
 from retainer.batches.runs import BILLING_RUN
 from retainer.console.labels import field_label, in_words
@@ -19,9 +18,10 @@ from retainer.errors import Refusal, not_found
 from retainer.exchange import imported, plans, undoing
 from retainer.exchange.importers import IMPORTERS, KINDS
 from retainer.files.files import copy
-from retainer.jobs import jobs
-from retainer.jobs.jobs import ARCHIVE, DAILY, UPLOAD
+from retainer.jobs import jobs, made_files
+from retainer.jobs.jobs import DAILY, UPLOAD
 from retainer.jobs.kinds import Job
+from retainer.jobs.made_files import MadeFile
 from retainer.kernel.downloads import DOWNLOADS, OPEN_FILES
 from retainer.kernel.representations import RenderedFile, RunApart
 from retainer.kernel.resource import read_id
@@ -62,7 +62,8 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 def show(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
-    leads_to = lead_of(tx, job) if context.may("records") else None
+    made = job_kinds.FILES.get(job.kind)
+    leads_to = lead_of(tx, job) if context.may(made.area if made else "records") else None
     follows = context.query.text("follow") == "yes" and not job.refused
     if leads_to is not None and follows and job.kind == BILLING_RUN:
         return context.redirect(leads_to.path, job.message or "")
@@ -75,7 +76,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         job=job,
         is_unknown=is_unknown,
         leads_to=leads_to,
-        follows=follows and job.kind == ARCHIVE,
+        follows=follows and job.kind in job_kinds.FILES,
         refused=refused,
         names=names,
         **of_import(tx, context, job),
@@ -94,23 +95,24 @@ def lead_of(tx: Tx, job: Job) -> Link | None:
     if job.kind == BULK.name and job.options["kind"] == "invoices":
         ids = ",".join(str(invoice_id) for invoice_id, _ in job.options["records"])
         return Link("Show the invoices", f"/billing-run/invoices?ids={ids}")
-    if job.kind == BILLING_RUN and (made := jobs.list_records(tx, job, invoices.name)):
-        return Link("Check and issue the drafts", f"/billing-run/invoices?ids={','.join(map(str, made))}")
-    if job.kind == ARCHIVE and job.status == "done" and job.counts and archives.has_file(tx, job):
-        return Link("Download PDFs (ZIP)", f"/jobs/{job.id}/file")
+    if job.kind == BILLING_RUN and (drafts := jobs.list_records(tx, job, invoices.name)):
+        return Link("Check and issue the drafts", f"/billing-run/invoices?ids={','.join(map(str, drafts))}")
+    made = job_kinds.FILES.get(job.kind)
+    if made and job.status == "done" and job.counts and made_files.has_file(tx, made, job):
+        return Link(made.button, f"/jobs/{job.id}/file")
     return None
 
 
-def read_archive(job: Job, store: Store, actor: Actor, account_id: int, _: RunApart) -> RenderedFile:
+def read_made_file(made: MadeFile, job: Job, store: Store, actor: Actor, account_id: int, _: RunApart) -> RenderedFile:
     """Return the ZIP that a job has made, once it is wanted. Raises `not_found` once it was deleted or replaced."""
-    name, download, content = f"documents-{job.created_at[:10]}.zip", None, b""
+    name, download, content = f"{made.name}-{job.created_at[:10]}.zip", None, b""
     with store.begin(actor, write=False) as tx:
         tx.snapshot()
-        if not (job.counts and archives.has_file(tx, job)):
+        if not (job.counts and made_files.has_file(tx, made, job)):
             raise not_found("file")
-        pieces = archives.zipped(tx, job.id)
+        pieces = made.zipped(tx, job)
         if OPEN_FILES.exists():
-            download = DOWNLOADS.get(account_id, f"job {job.id}", partial(copy, tx, pieces))
+            download = DOWNLOADS.get(account_id, f"job {job.id} {job.ended_at}", partial(copy, tx, pieces))
         else:
             content = b"".join(pieces)
     return RenderedFile(content, name, is_shown=False, download=download)
@@ -119,9 +121,10 @@ def read_archive(job: Job, store: Store, actor: Actor, account_id: int, _: RunAp
 def download_file(tx: Tx, context: PageContext) -> Reply:
     """Return the file of a job that is done, unless the role of its user no longer includes it. Raises `not_found`."""
     job = find(tx, context)
-    if job.kind != ARCHIVE or job.status != "done" or not context.may("records"):
+    made = job_kinds.FILES.get(job.kind)
+    if made is None or job.status != "done" or not context.may(made.area):
         raise not_found("file")
-    return FileReply("application/zip", partial(read_archive, job, tx.store, tx.actor))
+    return FileReply("application/zip", partial(read_made_file, made, job, tx.store, tx.actor))
 
 
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
@@ -181,7 +184,10 @@ def download_refused(tx: Tx, context: PageContext) -> Reply:
     return csv_response(name, ["Row", "Name", "Reason"], rows, NO_STORE, dialect=dialect)
 
 
-RESUMES = {**dict.fromkeys(KINDS, undoing.resume), ARCHIVE: archives.resume}
+RESUMES: dict[str, Callable[[Tx, Job], None]] = {
+    **dict.fromkeys(KINDS, undoing.resume),
+    **{made.kind: partial(made_files.resume, made) for made in job_kinds.FILES.values()},
+}
 """How the jobs of some kinds continue; those of all others can go on whatever has happened since."""
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
+from retainer import job_kinds
 from retainer.console.controls.control import Control, Field, FormPlace
 from retainer.console.controls.plain import Choice, FileInput, Whole
 from retainer.console.editing.fields import fields_of
@@ -15,10 +16,12 @@ from retainer.console.pages.record_pages import show_sample
 from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import FieldErrors, InvalidValue, Refusal
+from retainer.exchange import export_jobs
 from retainer.identity import accounts, logos
 from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import Fields
 from retainer.identity.plans import WITH_API, list_uses
+from retainer.jobs.jobs import EXPORT
 from retainer.kernel.http import Response
 from retainer.kernel.representations import SANDBOX
 from retainer.schema import identity as schema
@@ -113,6 +116,15 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     if context.form.text("step") == SAMPLE:
         raise Rehearsal(show_sample(tx, context))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
+
+
+def export(tx: Tx, context: PageContext) -> Reply:
+    """Start the job that exports everything, unless another one runs, and show it: its page downloads the file."""
+    try:
+        job_id = export_jobs.start(tx, job_kinds.FILES[EXPORT])
+    except Refusal as refusal:
+        return context.redirect("/jobs", refusal.message, kind="warn")
+    return context.redirect(f"/jobs/{job_id}?follow=yes")
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
