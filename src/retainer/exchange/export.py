@@ -45,8 +45,8 @@ from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
 PART_RECORDS = 500
 """Records of a part."""
-STAGE = 2**40
-"""Between the positions of two kinds of parts: more than the ids of records."""
+VERSIONS, STAGE = 2**16, 2**54
+"""Between the positions of two documents, and of two kinds of parts: more than there are versions, and documents."""
 FORMATS = {"csv": "csv", "json": "jsonl"}
 """The endings of the files of records, by the names of their formats: JSON comes as JSON Lines."""
 Paper = Invoice | Quote | CreditNote
@@ -58,7 +58,7 @@ PRINTED: tuple[tuple[Table, type[Paper], tuple[str, ...]], ...] = (
 MANIFEST = "manifest.json"
 Kinds = dict[str, tuple[Table, type[Record]]]
 Stage = Callable[[Tx, int], Iterator["ExportPart"]]
-"""Reads the parts of a kind after a position; that of records is their last id."""
+"""Reads the parts of a kind after a position, which follows from the ids of their records."""
 
 
 @dataclass
@@ -203,14 +203,20 @@ def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
 def read_documents(
     table: Table, model: type[Paper], suffixes: tuple[str, ...], tx: Tx, after: int
 ) -> Iterator[ExportPart]:
-    """Yield the PDF and the e-invoice of each issued document and of its versions, and note those that it lacks."""
-    for record in filter(is_issued, stream_records(tx, table, model, after)):
+    """Yield the PDF and the e-invoice of each issued document and of its versions, a version in a part."""
+    begun, done = divmod(after, VERSIONS)
+    for record in filter(is_issued, stream_records(tx, table, model, max(begun - 1, 0))):
         name = f"{singular(table)} {record.id}"
-        prepared = [
-            (form_of(version, suffix), prepared_or_refused(tx, record, version, suffix))
-            for version, suffix in forms_of(record, suffixes)
-        ]
-        yield ExportPart(record.id, name.capitalize(), partial(draw, table.name, record.id, name, prepared))
+        for place, version in enumerate(versions_of(record), 1):
+            if record.id == begun and place <= done:
+                continue
+            prepared = [
+                (form_of(version, suffix), prepared_or_refused(tx, record, version, suffix))
+                for suffix in suffixes
+                if not (suffix == "xml" and version is None and is_void(record))
+            ]
+            make = partial(draw, table.name, record.id, name, prepared)
+            yield ExportPart(record.id * VERSIONS + place, name.capitalize(), make)
 
 
 def form_of(version: int | None, suffix: str) -> str:
@@ -249,16 +255,17 @@ def draw(
     return Made(found, documents=len(found), left_out=left_out)
 
 
-def forms_of(record: Paper, suffixes: tuple[str, ...]) -> Iterator[tuple[int | None, str]]:
-    """Yield the files of a document: without a version, which says what has become of it, and those as it was issued.
+def versions_of(record: Paper) -> list[int | None]:
+    """Return the versions of a document: None, which says what has become of it, and the others as they were issued.
 
     The newest comes as it was issued only if it is void, since its file then says so and has no e-invoice.
     """
-    is_kept = isinstance(record, Invoice) and record.status == "void" and not record.is_imported
     newest = getattr(record, "document_version", None) or 1
-    for version, suffix in product([None, *range(1, newest + is_kept)], suffixes):
-        if not (is_kept and version is None and suffix == "xml"):
-            yield version, suffix
+    return [None, *range(1, newest + is_void(record))]
+
+
+def is_void(record: Paper) -> bool:
+    return isinstance(record, Invoice) and record.status == "void" and not record.is_imported
 
 
 def read_files(tx: Tx) -> Iterator[tuple[str, Iterable[bytes]]]:
