@@ -44,7 +44,7 @@ def filled(api, other_tenant):
     api.patch(f"/invoices/{void['id']}", {"status": "void"})
     api.make("/quotes", client_id=clients[2], status="sent", lines=LINES)
     content = base64.b64encode(bytes(range(256)) * 300).decode()
-    api.create("/files", record="invoice", record_id=changed["id"], name="../Auftrag ä.pdf", content=content)
+    api.create("/files", record="invoice", record_id=changed["id"], name="../Auftrag ä.jsonl", content=content)
     other_tenant.make("/clients", name="Secret")
     return api
 
