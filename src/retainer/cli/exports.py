@@ -8,7 +8,7 @@ import typer
 
 from retainer.cli import common as cli
 from retainer.cli.progress import progress_bars
-from retainer.errors import invalid
+from retainer.errors import invalid, none_of
 from retainer.exchange.export import FORMATS
 from retainer.exchange.export import export as export_account
 
@@ -28,7 +28,7 @@ def export(account: cli.Account, folder: Folder, *, formats: Formats = "csv,json
 
     chosen = sorted({part.strip() for part in formats.split(",")})
     if not set(chosen) <= FORMATS.keys():
-        raise invalid({"format": ["Must be csv, json, or csv,json."]})
+        raise invalid({"format": [f"Must be csv, json, or csv,json. {none_of(chosen, FORMATS)}"]})
     if folder.exists():
         raise invalid({"dir": [f"{folder} exists already. Name a new folder."]})
     folder.parent.mkdir(parents=True, exist_ok=True)
