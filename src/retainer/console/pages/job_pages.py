@@ -194,10 +194,6 @@ def download_refused(tx: Tx, context: PageContext) -> Reply:
     return csv_response(name, ["Row", "Name", "Reason"], rows, NO_STORE, dialect=dialect)
 
 
-RESUMES = {**dict.fromkeys(KINDS, undoing.resume), ARCHIVE: archives.resume}
-"""How the jobs of some kinds continue; those of all others can go on whatever has happened since."""
-
-
 def stop(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     jobs.stop(tx, job)
@@ -208,5 +204,5 @@ def resume(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     if not may_continue(context, job):
         raise Refusal("not_found", "This page does not exist, or your role does not include it.")
-    RESUMES.get(job.kind, jobs.resume)(tx, job)
+    job_kinds.resume(tx, job)
     return context.redirect(f"/jobs/{job.id}", "It continues where it was.")
