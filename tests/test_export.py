@@ -6,7 +6,7 @@ import hashlib
 import json
 from decimal import Decimal
 
-from testing.process import command, tell, with_database
+from testing.process import command, running, tell, with_database
 
 from retainer.api import ROUTES
 from retainer.exchange.export import export, kinds_of
@@ -149,6 +149,7 @@ def test_the_command_writes_a_new_private_folder_or_nothing(tmp_path):
     target = tmp_path / "files" / "north"
     told = tell(database, "export", made["account_id"], target)
     assert (told["folder"], told["files"]["users"], told["documents"]) == (str(target), 1, 0)
+    assert (told["left_out"], told["message"]) == (0, None)
     assert json.loads((target / "account.json").read_text("utf-8"))["name"] == "North"
     assert {path.stat().st_mode & 0o077 for path in (target, *target.iterdir())} == {0}
     again = command(database, "export", made["account_id"], target)
@@ -157,3 +158,24 @@ def test_the_command_writes_a_new_private_folder_or_nothing(tmp_path):
     assert command(database, "export", 99, tmp_path / "c").status == 1
     assert {path.name for path in (tmp_path / "files").iterdir()} == {"north"}
     assert {path.name for path in tmp_path.iterdir()} == {"data", "files"}
+
+
+def test_the_command_names_what_it_leaves_out_and_where_the_reasons_are(tmp_path):
+    with running(with_database(tmp_path), "--no-monitor") as server:
+        agency = server.agency("North", "agency")
+        with server.client(agency["key"]) as client:
+            client_id = client.post("/clients", {"name": "Shop"}).json["data"]["id"]
+            lines = [{"description": "Work", "unit_price": "99"}]
+            client.post("/invoices", {"client_id": client_id, "status": "sent", "lines": lines})
+        said = command(server.folder, "export", agency["account_id"], tmp_path / "north")
+        told = server.tell("export", agency["account_id"], tmp_path / "again")
+    assert said.status == 0, said
+    message = said.out.splitlines()[-1]
+    assert message == (
+        "message: 1 PDF or XML of a document could not be made and is not in the files. "
+        f"{tmp_path / 'north' / 'manifest.json'} names it with the reason, under left_out. All records are there."
+    )
+    assert "There is no e-invoice." in said.out
+    (left_out,) = json.loads((tmp_path / "again" / "manifest.json").read_text("utf-8"))["left_out"]
+    assert (told["left_out"], told["left_out_documents"]) == (1, [left_out])
+    assert "manifest.json names it" in told["message"]

@@ -14,6 +14,7 @@ from retainer.kernel.paging import ListPage, Page, PageMeta
 from retainer.kernel.query import Filter
 from retainer.kernel.resource import Resource
 from retainer.kernel.routes import Routes
+from retainer.kernel.uploads import FORM
 from retainer.openapi import document as openapi
 from retainer.openapi.schemas import Schemas
 from retainer.schema.filters import Where
@@ -36,11 +37,14 @@ def described(operation):
     return DOCUMENT["paths"][operation.path][operation.method.lower()]
 
 
-def sent(operation_id):
+def sent(operation_id, media_type="application/json"):
     """The input schema of an operation."""
     operation = next(operation for operation in OPERATIONS if operation.id == operation_id)
-    schema = described(operation)["requestBody"]["content"]["application/json"]["schema"]
+    schema = described(operation)["requestBody"]["content"][media_type]["schema"]
     return SCHEMAS[schema["$ref"].rpartition("/")[2]]
+
+
+FORMS = [sent(operation.id, FORM) for operation in WITH_BODY if operation.resource.takes_files]
 
 
 def objects(value):
@@ -104,8 +108,9 @@ def test_bodies_are_closed_and_responses_open():
     for schema in taken:
         assert schema["additionalProperties"] is False
         assert schema["examples"]
+    assert [form["additionalProperties"] for form in FORMS] == [False]
     for schema in objects(DOCUMENT["components"]):
-        assert "additionalProperties" not in schema or schema in taken
+        assert "additionalProperties" not in schema or schema in taken + FORMS
 
 
 def test_parameters_of_paths_have_names_that_generated_clients_do_not_use():
@@ -228,7 +233,7 @@ def without_texts(properties):
 
 
 def test_fields_of_responses_are_required_and_those_of_bodies_only_without_default():
-    taken = [schema for operation in WITH_BODY for schema in reached(sent(operation.id))]
+    taken = FORMS + [schema for operation in WITH_BODY for schema in reached(sent(operation.id))]
     answered = {name: schema for name, schema in MODELS.items() if schema not in taken}
     for name in PARTIAL_RECORDS:
         partial, whole = answered.pop(name), MODELS[name.removeprefix("Partial")]

@@ -41,8 +41,9 @@ def losses(old: Json, new: Json) -> Iterator[str]:
                 yield f"{where} takes a body now."
             for use, taken in (("requestBody", True), ("responses", False)):
                 before, after = _schemas(operation.get(use), old), _schemas(now.get(use), new)
-                if use == "responses" and before.keys() - after.keys():
-                    yield f"{where} no longer answers {', '.join(sorted(before.keys() - after.keys()))}."
+                if before.keys() - after.keys():
+                    verb = "takes" if taken else "answers"
+                    yield f"{where} no longer {verb} {', '.join(sorted(before.keys() - after.keys()))}."
                 for status in sorted(before.keys() & after.keys()):
                     yield from _lost_in(where, before[status], after[status], (old, new), taken=taken, seen=set())
 
@@ -74,9 +75,11 @@ def _lost_parameters(where: str, old: Json, new: Json, documents: tuple[Json, Js
 
 
 def _schemas(node: Any, document: Json) -> Json:
-    """Return the JSON schemas of all answers by their status, or that of a body."""
+    """Return the JSON schemas of all answers by their status, or those of a body by its media type."""
     node = _resolve(node, document) or {}
-    bodies = {"": node} if "content" in node else {status: _resolve(node[status], document) for status in node}
+    if "content" in node:
+        return {media_type: body.get("schema") for media_type, body in node["content"].items()}
+    bodies = {status: _resolve(node[status], document) for status in node}
     return {
         status: body.get("content", {}).get("application/json", {}).get("schema") for status, body in bodies.items()
     }

@@ -72,10 +72,14 @@ def shown(name: str) -> str:
 
 
 def none_of(sent: Collection[str], known: Collection[str]) -> str:
-    """Return the sentence about the first name that is none of the known ones."""
-    unknown = next(name for name in sent if name not in known)
-    near = nearest(unknown, known)
-    return f"{shown(unknown) or 'An empty name'} is none of them{f': did you mean {near[0]}?' if near else '.'}"
+    """Return a sentence about each of the first names that are none of the known ones."""
+    unknown = [name for name in dict.fromkeys(sent) if name not in known]
+    told = []
+    for name in unknown[:MAX_SUGGESTIONS]:
+        near = nearest(name, known)
+        told.append(f"{shown(name) or 'An empty name'} is none of them{f': did you mean {near[0]}?' if near else '.'}")
+    others = len(unknown) - len(told)
+    return " ".join([*told, *([f"{others} more {'is' if others == 1 else 'are'} none of them."] if others else [])])
 
 
 def part(text: object) -> str:

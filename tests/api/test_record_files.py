@@ -6,8 +6,9 @@ import hashlib
 
 import pytest
 from tests.databases import any_database, each_database, only_postgresql
+from tools.openapi import promised
 
-from retainer.kernel.uploads import MAX_FILE_BYTES, TOO_MUCH, UNREADABLE
+from retainer.kernel.uploads import FORM, MAX_FILE_BYTES, TOO_MUCH, UNREADABLE
 from retainer.schema.files import OF_RECORDS, PIECE_BYTES
 
 pytestmark = each_database
@@ -222,6 +223,21 @@ def test_a_form_brings_a_file_of_up_to_25_mib(api, size):
     assert hashlib.sha256(bytes_of(api, file).body).hexdigest() == hashlib.sha256(content).hexdigest()
     named = send_form(api, content[:9], record="client", record_id=api.usual("/clients"), name="Other.jpg").data
     assert named["name"] == "Other.jpg"
+
+
+def test_the_document_describes_the_form_as_it_is_taken(api):
+    content = promised()["paths"]["/files"]["post"]["requestBody"]["content"]
+    schemas = promised()["components"]["schemas"]
+    body, form = (schemas[content[each]["schema"]["$ref"].rpartition("/")[2]] for each in ("application/json", FORM))
+    assert form["properties"].keys() == body["properties"].keys()
+    assert (form["properties"]["content"]["format"], form["additionalProperties"]) == ("binary", False)
+    required = {"record": "client", "record_id": api.usual("/clients"), "content": PDF}
+    assert form["required"] == [*required]
+    assert send_form(api, **required).status == 201
+    for name in ("record", "record_id"):
+        fields = {key: value for key, value in required.items() if key != name}
+        assert send_form(api, **fields).errors == {name: ["Is required."]}
+    assert send_form(api, **required, size=3).errors.keys() == {"size"}
 
 
 def test_what_is_larger_than_a_file_may_be_is_refused_and_nothing_is_stored(api):

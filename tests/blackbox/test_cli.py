@@ -306,10 +306,29 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
     assert "--cost-rate-from: " in refused(folder, "user", "set", user, "--cost-rate-from", "2026-01-01")
     message = refused(folder, "key", "create", account_id, "--user", user, "--name", "K",
                       "--scopes", "clients:read,beer:drink", "--expires-at", "2030-01-01")  # fmt: skip
-    assert "--scopes: " in message
+    assert "--scopes: beer:drink is not a scope. Valid are: clients:read, clients:write, " in message
     assert "--expires-at: " in message
     message = refused(folder, "key", "create", account_id, "--user", 999, "--name", "K", "--scopes", "all")
     assert "--user: " in message
+
+
+def test_a_list_of_words_names_each_that_is_wrong_and_suggests_the_nearest(folder, account):
+    account_id, user = account["account_id"], account["user_id"]
+    message = refused(folder, "key", "create", account_id, "--user", user, "--name", "K",
+                      "--scopes", "client:read,clients:write,beer,time:wirte,wine")  # fmt: skip
+    first, second, third, fourth = message.splitlines()
+    assert first == "--scopes: client:read is not a scope. Did you mean clients:read?"
+    assert second.startswith("--scopes: beer is not a scope. Valid are: clients:read, ")
+    assert third == "--scopes: time:wirte is not a scope. Did you mean time:write?"
+    assert fourth == "--scopes: wine is not a scope.", "valid words are listed once"
+    message = refused(
+        folder, "webhook", "create", account_id, "--url", "https://shop.example", "--types", "invoice.pay"
+    )
+    assert message == "--types: invoice.pay is not a type. Did you mean invoice.paid?\n"
+    message = refused(folder, "account", "set", account_id, "--working-weekdays", "mon,tues,fun")
+    assert "--working-weekdays: tues is not a working weekday. Did you mean tue?" in message
+    message = refused(folder, "export", account_id, folder / "files", "--format", "csv,jsn,xml")
+    assert message.endswith("jsn is none of them: did you mean json? xml is none of them.\n")
 
 
 def test_an_unknown_id_is_refused_in_a_sentence(folder):

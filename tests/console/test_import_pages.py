@@ -1,8 +1,11 @@
 """The pages of an import: upload, columns, preview, trial, import, refused rows and undo, without a script."""
 
+import pytest
+
 from retainer.exchange import uploads
 from retainer.job_kinds import KINDS
 from retainer.jobs import loop
+from retainer.outbound.leases import Places
 from tests.databases import each_database
 from tests.exchange import files, invoice_files
 from tests.exchange.test_records import GERMAN
@@ -72,6 +75,33 @@ def test_an_import_is_continued_only_by_a_role_that_may_import(api, visitor, per
     assert manager.post(f"{job}/continue").status == 404
     assert visitor.post(f"{job}/continue").status == 303
     assert "1 client imported" in finish(visitor).text
+
+
+@each_database
+@pytest.mark.parametrize("end", ["continued", "undone"])
+def test_a_stopped_import_says_how_many_people_it_leaves_active(api, visitor, end):
+    visitor.sql = api.sql
+    rows = "".join(f"2026-03-02,1,Shop,{person},a\n" for person in ("Ana", "Bea"))
+    visitor.submit(send(visitor, f"date,hours,project,person,notes\n{rows}", "time csv").location)
+    (work,) = loop.DUE.claim(api.store, Places(1, ()), loop.LEASE)
+    assert loop.do_step(api.store, KINDS, work)
+    ((job_id,),) = api.sql("SELECT max(id) FROM jobs")
+    page = f"/console/jobs/{job_id}"
+    assert "has added" not in visitor.get(page).text, "it runs"
+    visitor.post(f"{page}/stop")
+    assert (
+        "2 people whom this import has added are active, without a password, until it ends. Continue or undo the "
+        "import: either deactivates them." in visitor.get(page).text
+    )
+    api.set_user(next(user["id"] for user in api.get("/users").data if user["name"] == "Bea"), {"is_active": False})
+    assert "1 person whom this import has added is active," in visitor.get(page).text
+    if end == "continued":
+        visitor.post(f"{page}/continue")
+    else:
+        visitor.submit(f"{page}/undo")
+    finish(visitor)
+    assert "has added" not in visitor.get(page).text
+    assert {user["is_active"] for user in api.get("/users").data if user["name"] in {"Ana", "Bea"}} == {False}
 
 
 def test_columns_are_chosen_where_headings_say_nothing(api, visitor):

@@ -523,3 +523,29 @@ def test_a_void_or_changed_invoice_offers_the_paper_as_it_was_first_issued(api, 
     assert visitor.get(f"{page}/pdf?version=1").html == first != visitor.get(f"{page}/pdf").html
     api.patch(f"/invoices/{invoice['id']}", {"status": "void"})
     assert "E-invoice (XML)" not in visitor.get(page).text
+
+
+def test_an_invoice_whose_credit_notes_cover_its_total_reads_credited(api, visitor, client):
+    def badges(page):
+        return [badge.text for badge in page.all("span", "badge")]
+
+    lines = [{"description": "Design", "unit_price": "100"}]
+    credited, partly, paid, free = (
+        api.make("/invoices", client_id=client["id"], status="sent", lines=each)
+        for each in (lines, lines, lines, [lines[0] | {"unit_price": "0"}])
+    )
+    api.post(f"/invoices/{credited['id']}/credit-notes", {})
+    api.post(f"/invoices/{partly['id']}/credit-notes", {"amount": "10"})
+    rest = api.get(f"/invoices/{partly['id']}").data["balance_due"]
+    for each, amount in ((partly, rest), (paid, paid["total"])):
+        api.patch(f"/invoices/{each['id']}", {"record_payment": {"amount": amount}})
+    words = {credited["id"]: "Credited", partly["id"]: "Paid", paid["id"]: "Paid"}
+    assert {api.get(f"/invoices/{number}").data["status"] for number in words} == {"paid"}
+    for number, word in words.items():
+        (heading,) = visitor.get(f"/console/records/invoices/{number}").all("h1")
+        assert badges(heading) == [word]
+    of_free = visitor.get(f"/console/records/invoices/{free['id']}").all("h1")
+    assert "Credited" not in of_free[0].text, "a total of 0 is no credit"
+    assert badges(visitor.get("/console/records/invoices?status=paid&sort=id"))[:3] == ["Credited", "Paid", "Paid"]
+    assert "Credited" in badges(visitor.get(f"/console/records/clients/{client['id']}"))
+    assert "· Credited ·" in visitor.get(f"/console/search?q={credited['number']}").text

@@ -63,6 +63,14 @@ def test_wrong_stages_are_said_beside_their_fields_and_nothing_is_saved(api, vis
     assert stored(api) == ((), None)
 
 
+def test_a_text_names_only_what_a_reminder_has(api, visitor):
+    assert "{link} becomes the address of a page on which the client sees the invoice." in visitor.get(PATH).text
+    page = visitor.submit(PATH, is_on="yes", text_en_1="Pay {amount}: {link}", subject_de_2="{balence}")
+    assert "There is no {amount}. " in page.error_of("text_en_1")
+    assert "There is no {balence}. Did you mean {balance}?" in page.error_of("subject_de_2")
+    assert stored(api) == ((), None)
+
+
 def test_without_a_mail_server_the_page_says_so(api, visitor, monkeypatch):
     monkeypatch.setattr(api.store, "mail_from", "")
     assert "This server sends no mail, so it sends no reminders either." in visitor.get(PATH).text

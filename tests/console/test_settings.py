@@ -103,6 +103,30 @@ def test_a_currency_gets_a_bank_account_of_its_own(api, visitor):
     assert "Sort code 20-00-00" in visitor.get("/console/audit").text
 
 
+def test_a_text_of_mail_names_only_what_its_kind_of_message_has(api, visitor):
+    hints = visitor.get(PATH).text
+    assert "{number}, {client}, {total} and {agency} are filled in." in hints, "a credit note has no due date"
+    assert "{due_date} is the last day of the quote." in hints
+    page = visitor.submit(
+        *(PATH,),
+        mail_credit_note_text_en="Credit note {number}, due on {due_date}: {link}",
+        mail_quote_text_de="{nummer} bis {due_date}",
+        mail_quote_subject_en="Look at {link}",
+        mail_invoice_text_en="{number} of {total}, due on {due_date}, {balance} open: {link}",
+        mail_invoice_subject_de="{iban}",
+    )
+    assert page.status == 422
+    error = page.error_of("mail_credit_note_text_en")
+    assert "A credit note has no {due_date}. Use {number}, {client}, {total} and {agency}." in error
+    assert "Clients see no credit note with a link." in error
+    assert "There is no {nummer}. Did you mean {number}?" in page.error_of("mail_quote_text_de")
+    assert "Put {link} into the text of the message." in page.error_of("mail_quote_subject_en")
+    assert "There is no {iban}. Use {number}, {client}, " in page.error_of("mail_invoice_subject_de")
+    assert not page.error_of("mail_invoice_text_en")
+    api.sql("UPDATE accounts SET mail_credit_note_text_en = 'On {due_date}'")
+    assert "Settings saved." in visitor.submit(PATH, city="Bonn").text, "a text that was stored before stops nothing"
+
+
 def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
     page = visitor.submit(PATH, invoice_number_pattern="R{YYYY}-{00000}", step="preview", city="Bonn")
     year = re.search(r"Next: R(\d{4})-00001", page.text)

@@ -6,7 +6,7 @@ import pytest
 from tools.openapi import current, losses, promised
 
 PROMISE = promised()
-COMPARED = ("/clients", "/projects", "/tags")
+COMPARED = ("/clients", "/projects", "/tags", "/files")
 PART = PROMISE | {"paths": {path: each for path, each in PROMISE["paths"].items() if path.startswith(COMPARED)}}
 """A promise that is quick to compare."""
 
@@ -42,6 +42,11 @@ CLIENT = (*SCHEMAS, "Client")
         ((*SCHEMAS, "ClientStatus", "enum", "archived"), "POST /clients status: archived is no longer taken."),
         ((*SCHEMAS, "ClientStatus", "enum", "prospect"), "GET /clients status: prospect is no longer taken."),
         ((*SCHEMAS, "ClientSort", "enum", "-name"), "GET /clients sort: -name is no longer taken."),
+        (
+            ("paths", "/files", "post", "requestBody", "content", "multipart/form-data"),
+            "POST /files no longer takes multipart/form-data.",
+        ),
+        ((*SCHEMAS, "NewFileForm", "properties", "name"), "POST /files: the field name is gone."),
         ((*SCHEMAS, "PlanErrorCode", "enum", "trial_ended"), ""),
         ((*SCHEMAS, "ProjectCreate", "properties", "billing_type", "anyOf", {"type": "null"}), "null/string is string"),
         ((*SCHEMAS, "ClientCreate", "properties", "currency", "type", "null"), "null/string is string now."),

@@ -51,4 +51,8 @@ def test_a_link_is_refused_where_it_would_lead_nowhere(api, post, quote):
     assert "subject" in api.post(send, {"to": ADDRESSES, "subject": "Look: {link}"}).errors
     invoice = api.make("/invoices", lines=[{"description": "Design", "unit_price": "98"}], status="sent")
     note = api.post(f"/invoices/{invoice['id']}/credit-notes", {"amount": "10"}).data
-    assert "message" in api.post(f"/credit-notes/{note['id']}/send", {"to": ADDRESSES, "message": "{link}"}).errors
+    of_note = f"/credit-notes/{note['id']}/send"
+    assert "message" in api.post(of_note, {"to": ADDRESSES, "message": "{link}"}).errors
+    dated = {"subject": "Until {due_date}", "message": "Due on {due_date}"}
+    errors = api.post(of_note, {"to": ADDRESSES, **dated}).errors
+    assert errors == {field: ["A credit note has no {due_date}. Leave it out."] for field in dated}

@@ -16,7 +16,7 @@ from retainer.cli.databases import database_cli
 from retainer.cli.examine import examining_cli
 from retainer.cli.exports import export_cli
 from retainer.cli.imports import import_cli
-from retainer.cli.jobs import job_cli
+from retainer.cli.jobs import job_cli, stopping_cli
 from retainer.cli.keys import key_cli
 from retainer.cli.logs import audit_cli, request_cli
 from retainer.cli.operate import operating_cli
@@ -58,7 +58,7 @@ for group in (
         user_cli,
         session_cli,
     ),
-    *(key_cli, audit_cli, payment_cli, webhook_cli, import_cli, job_cli, request_cli),
+    *(key_cli, audit_cli, payment_cli, webhook_cli, import_cli, job_cli, stopping_cli, request_cli),
 ):
     cli.add_typer(group)
 

@@ -14,7 +14,7 @@ import typer
 
 from retainer import settings
 from retainer.console.shapes import DeclaredType, declared
-from retainer.errors import Sentence, invalid
+from retainer.errors import FieldErrors, Refusal, Sentence, invalid, nearest, shown
 from retainer.identity.actors import operator_of
 from retainer.mail.people import send_notice
 from retainer.schema import fingerprint
@@ -22,6 +22,7 @@ from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
+from retainer.values.parameters import words_of
 from retainer.values.reading import form_of, read_changes, read_record, writable_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -235,7 +236,9 @@ def given_fields(model: type[msgspec.Struct], options: Fields) -> dict[str, obje
 
 def whole(model: type[T], options: Fields) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
-    return read_record(model, given_fields(model, options))
+    given = given_fields(model, options)
+    with naming_entries(model, given):
+        return read_record(model, given)
 
 
 def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool = False) -> dict[str, Any]:
@@ -246,4 +249,30 @@ def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool =
     sent = {name: None if value == "" else value for name, value in given_fields(model, options).items()}
     if not sent and not may_be_none:
         raise typer.BadParameter("set at least one option; --help lists them")
-    return read_changes(model, sent)
+    with naming_entries(model, sent):
+        return read_changes(model, sent)
+
+
+@contextmanager
+def naming_entries(model: type[msgspec.Struct], given: Fields) -> Iterator[None]:
+    """Replace the errors of entries of lists in a block by such that name the entry: an option is one text."""
+    try:
+        yield
+    except Refusal as refusal:
+        found, hints = FieldErrors(), get_type_hints(model, include_extras=True)
+        for path, messages in refusal.members.get("errors", {}).items():
+            name, _, position = path.partition(".")
+            if not position.isdecimal():
+                found[path] = messages
+                continue
+            entry, (item,) = given[name][int(position)], get_args(declared(hints[name]).type)
+            words, noun = words_of(item), name.replace("_", " ").removesuffix("s")
+            if not words:
+                found.note(name, f"{shown(entry)}: {messages[0]}")
+                continue
+            near = nearest(entry, words)
+            advice = f"Did you mean {near[0]}?" if near else f"Valid are: {', '.join(words)}."
+            is_listed = not near and any(message.endswith(advice) for message in found.get(name, ()))
+            message = f"{shown(entry) or 'An empty word'} is not a {noun}."
+            found.note(name, message if is_listed else f"{message} {advice}")
+        raise (invalid(found) if found else refusal) from None

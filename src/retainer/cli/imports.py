@@ -40,7 +40,7 @@ Zone = Annotated[
 MappingFile = Annotated[
     Path | None, typer.Option("--mapping", metavar="FILE", help="JSON that says what the file leaves open.")
 ]
-JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, max=MAX_INTEGER, help="The id of the import's job.")]
+JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, max=MAX_INTEGER, help="The job's id.")]
 ANSWERS = {
     "day_order": 'Write {"day_order": "day_first"} or {"day_order": "month_first"}.',
     "decimal_mark": 'Write {"decimal_mark": "."} or {"decimal_mark": ","}.',

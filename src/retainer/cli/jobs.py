@@ -1,17 +1,24 @@
-"""The command that lists jobs."""
+"""The commands that list jobs, stop them and let them continue."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from retainer.cli import common as cli
+from retainer.cli.imports import JobId, admin_of
+from retainer.errors import NoSuchRecord, Refusal
 from retainer.identity.accounts import list_accounts
-from retainer.identity.actors import operator_of
+from retainer.identity.actors import Person, operator_of
 from retainer.jobs import jobs
+from retainer.jobs.jobs import DAILY, UPLOAD
+from retainer.jobs.kinds import Job
+from retainer.schema import jobs as schema
+from retainer.store.tx import Actor, Tx
 from retainer.values.kinds import MAX_INTEGER
 
 job_cli = typer.Typer()
+stopping_cli = cli.group("job", "Stop a job, or let it continue; `retainer jobs` lists them.")
 OfAccount = Annotated[
     int | None, typer.Option("--account", min=1, max=MAX_INTEGER, help="The account's id; otherwise of all accounts.")
 ]
@@ -27,3 +34,47 @@ def show_jobs(*, account: OfAccount = None) -> dict[str, object]:
         with store.begin(operator_of(store, account_id), write=False) as tx:
             found += [{"account_id": account_id, **msgspec.structs.asdict(job)} for job in jobs.list_jobs(tx)]
     return {"jobs": cli.Listing(found, COLUMNS)}
+
+
+@cli.command(stopping_cli, "stop")
+def stop_job(job: JobId) -> dict[str, Any]:
+    """Stop a job after the step that is being written. What it has done stays."""
+    with cli.acting_on(schema.jobs, job) as tx:
+        found = listed(tx, job)
+        if found.next_step_at is None:
+            raise Refusal("locked", f"Job {job} has ended already: it is {found.status}. Nothing was changed.")
+        jobs.stop(tx, found)
+        return state_of(tx, job)
+
+
+@cli.command(stopping_cli, "continue")
+def continue_job(job: JobId) -> dict[str, Any]:
+    """Let a stopped or failed job go on after its last row, for the first admin of the account; a server does it."""
+    from retainer.job_kinds import resume  # noqa: PLC0415  # other commands need no areas
+
+    store = cli.opened()
+    operator = operator_of(store, job, schema.jobs)
+    with store.begin(operator, write=False) as tx:
+        found = listed(tx, job)
+    is_of_clock = found.user_id is None
+    actor: Actor | Person = operator if is_of_clock else admin_of(store, operator.account_id)
+    with store.begin(actor, write=True) as tx:
+        if found.status not in {"stopped", "failed"}:
+            raise Refusal(
+                "locked", f"Job {job} is {found.status}. Only a job that was stopped or has failed continues."
+            )
+        resume(tx, found)
+        return state_of(tx, job)
+
+
+def listed(tx: Tx, job_id: int) -> Job:
+    """Return a job of those that `retainer jobs` lists. Raises `not_found`."""
+    job = tx.get(schema.jobs, job_id, Job)
+    if job.kind in {DAILY, UPLOAD}:
+        raise NoSuchRecord("job", job_id)
+    return job
+
+
+def state_of(tx: Tx, job_id: int) -> dict[str, Any]:
+    job = tx.get(schema.jobs, job_id, Job)
+    return {"job": job.id, "title": job.title, "status": job.status, "done": job.done, "refused": job.refused}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import case, literal_column, select
+from sqlalchemy import case, func, literal_column, select
 
 from retainer.crm.clients import Client, create_client
 from retainer.errors import invalid
@@ -79,6 +79,7 @@ PEOPLE = (
         users.c.password_hash.is_(None),
     )
 )
+COUNT_PEOPLE = PEOPLE.with_only_columns(func.count())
 
 
 def next_rows(tx: Tx, job: Job, limit: int) -> list[JobRow]:
@@ -226,6 +227,12 @@ def _write_entry(tx: Tx, job: Job, booking: Booking, part: BookingPart, fields: 
     jobs.note_record(tx, job, "time_entries", entry.id)
     job.count("time_entries")
     job.count("minutes", part.minutes)
+
+
+def count_active(tx: Tx, job: Job) -> int:
+    """Return how many people an import that was stopped or has failed leaves active until it is continued or undone."""
+    has_ended_early = job.kind == IMPORT_TIME and job.status in {"stopped", "failed"}
+    return int(tx.value(COUNT_PEOPLE, job=job.id)) if has_ended_early else 0
 
 
 def finish(tx: Tx, job: Job) -> str:

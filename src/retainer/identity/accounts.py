@@ -13,6 +13,7 @@ from sqlalchemy import select
 from retainer.errors import BodyErrors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
+from retainer.identity.placeholders import about, settings_errors
 from retainer.identity.plans import PLANS, WITH_API, require_api
 from retainer.schema.columns import has_amount, own_amounts
 from retainer.schema.identity import accounts
@@ -53,12 +54,13 @@ Footer = Annotated[
     kinds.Text1000 | None,
     "Printed on each page, like the managing directors; if it is empty, the footer in the other language is.",
 ]
-FILLED_IN = "{number}, {client}, {total}, {due_date} and {agency} are filled in."
-ABOUT_LINK = (
-    "{link} of an invoice or a quote becomes the address of a page on which the client sees it, and accepts a quote."
-)
-MailSubject = Annotated[kinds.Text255 | None, f"If blank: ours. {FILLED_IN}"]
-MailText = Annotated[kinds.Text5000 | None, f"If blank: ours. {FILLED_IN} {ABOUT_LINK}"]
+OURS = "If blank: ours."
+InvoiceSubject = Annotated[kinds.Text255 | None, f"{OURS} {about('invoice', is_subject=True)}"]
+InvoiceText = Annotated[kinds.Text5000 | None, f"{OURS} {about('invoice', is_subject=False)}"]
+QuoteSubject = Annotated[kinds.Text255 | None, f"{OURS} {about('quote', is_subject=True)}"]
+QuoteText = Annotated[kinds.Text5000 | None, f"{OURS} {about('quote', is_subject=False)}"]
+CreditNoteSubject = Annotated[kinds.Text255 | None, f"{OURS} {about('credit_note', is_subject=True)}"]
+CreditNoteText = Annotated[kinds.Text5000 | None, f"{OURS} {about('credit_note', is_subject=False)}"]
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
     f"What the account may use; for your own business, keep the default. {WITH_API} include the API; the others do so "
@@ -135,18 +137,18 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     invoice_introduction_de: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
     invoice_terms_en: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
     invoice_terms_de: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
-    mail_invoice_subject_en: MailSubject = None
-    mail_invoice_subject_de: MailSubject = None
-    mail_invoice_text_en: MailText = None
-    mail_invoice_text_de: MailText = None
-    mail_quote_subject_en: MailSubject = None
-    mail_quote_subject_de: MailSubject = None
-    mail_quote_text_en: MailText = None
-    mail_quote_text_de: MailText = None
-    mail_credit_note_subject_en: MailSubject = None
-    mail_credit_note_subject_de: MailSubject = None
-    mail_credit_note_text_en: MailText = None
-    mail_credit_note_text_de: MailText = None
+    mail_invoice_subject_en: InvoiceSubject = None
+    mail_invoice_subject_de: InvoiceSubject = None
+    mail_invoice_text_en: InvoiceText = None
+    mail_invoice_text_de: InvoiceText = None
+    mail_quote_subject_en: QuoteSubject = None
+    mail_quote_subject_de: QuoteSubject = None
+    mail_quote_text_en: QuoteText = None
+    mail_quote_text_de: QuoteText = None
+    mail_credit_note_subject_en: CreditNoteSubject = None
+    mail_credit_note_subject_de: CreditNoteSubject = None
+    mail_credit_note_text_en: CreditNoteText = None
+    mail_credit_note_text_de: CreditNoteText = None
     require_second_factor: Annotated[bool, "People set it up the next time they open a page."] = False
 
 
@@ -206,7 +208,7 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
         tx.error("working_weekdays", "Choose at least one day.")
     percent, days = (changes.get(name, before[name]) for name in EARLY_PAYMENT)
     missing = missing_terms(percent and Decimal(percent), days)
-    for name, message in (*clashing_patterns(before, before | changes), *missing):
+    for name, message in (*clashing_patterns(before, before | changes), *missing, *settings_errors(changes, before)):
         tx.error(name, message)
     values = account_values(tx, changes, currency)
     tx.raise_errors()

@@ -17,10 +17,10 @@ from retainer.identity.accounts import get_account
 from retainer.identity.audit import Target
 from retainer.identity.people.sessions import LINKS, Token
 from retainer.identity.people.users import get_user, has_password
+from retainer.identity.placeholders import PLACEHOLDER
 from retainer.identity.sign_in.sign_in import find_users
 from retainer.mail.messages import UserKind
 from retainer.mail.queue import Letter, Recipients, find_obstacle, queue
-from retainer.mail.texts import PLACEHOLDER
 from retainer.schema.columns import in_literals
 from retainer.schema.identity import users
 from retainer.schema.mail import messages

@@ -23,6 +23,7 @@ from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
 from retainer.errors import part
 from retainer.files.files import HOLDERS, File
+from retainer.identity.placeholders import LINK, LINKED, NO_PAGE, NOT_HERE
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
 from retainer.kernel.resource import Resource
@@ -51,12 +52,8 @@ NO_ADDRESS = (
 )
 UNKNOWN_ADDRESS = "The client has no email address. Add one to the client or to its primary contact."
 VOID = "This invoice is void, and nobody should book its e-invoice. Leave xml out."
+DUE_DATE, NO_DUE_DATE = "{due_date}", "A credit note has no {due_date}. Leave it out."
 PDF: tuple[Form] = ("pdf",)
-LINK = "{link}"
-LINKED = frozenset({"invoice", "quote"})
-"""The documents that clients see with a link."""
-NOT_HERE = "Put {link} into the text of the message."
-NO_PAGE = "Clients see no credit note with a link. Leave {link} out."
 Addresses = Annotated[list[Email], Meta(max_length=MAX_RECIPIENTS)]
 
 
@@ -75,7 +72,7 @@ class NewMessage(msgspec.Struct):
     subject: Annotated[
         Text255 | None,
         "Omitted: that of the settings, in the language of the client. Both take `{number}`, `{client}`, `{total}`, "
-        "`{due_date}` and `{agency}`.",
+        "`{due_date}` and `{agency}`; a credit note has no `{due_date}`, and of a quote it is the last day.",
     ] = None
     message: Annotated[
         Text10000 | None,
@@ -184,6 +181,9 @@ def compose(
         tx.error("subject", NOT_HERE)
     if LINK in letter.text and name not in LINKED:
         tx.error("message", NO_PAGE)
+    for field, text in (("subject", body.subject or texts.subject), ("message", body.message or texts.text)):
+        if name == "credit_note" and DUE_DATE in text:  # it would stay blank in the middle of a sentence
+            tx.error(field, NO_DUE_DATE)
     recipients = Recipients(to, body.cc, body.bcc, body.reply_to or tx.value(REPLIES) or own_address(tx))
     note_addresses(tx, recipients)
     return letter, recipients

@@ -1,6 +1,5 @@
 """Texts of mail that brings a document: those of the account, or ours, with what their placeholders stand for."""
 
-import re
 from functools import cache
 from typing import NamedTuple
 
@@ -8,11 +7,11 @@ from sqlalchemy import Select, select
 
 from retainer.documents.facts import Document, Kind, Language, Standing
 from retainer.documents.wording import date_text, money_text
+from retainer.identity.placeholders import PLACEHOLDER
 from retainer.schema.identity import accounts
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
 GREETING = {"en": "Hello,", "de": "Guten Tag,"}
 REGARDS = {"en": "Kind regards\n{agency}", "de": "Freundliche Grüße\n{agency}"}
 SUBJECTS = {

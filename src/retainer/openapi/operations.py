@@ -12,6 +12,7 @@ from sqlalchemy import Table
 from retainer.kernel import paging, query
 from retainer.kernel.answers import Feed, Nothing, One, SummedList
 from retainer.kernel.resource import Bound, Operation
+from retainer.kernel.uploads import FORM
 from retainer.openapi import refusals
 from retainer.openapi.headers import ONLY_CREATES, Json, always_and
 from retainer.openapi.schemas import Schemas, description_of
@@ -51,7 +52,9 @@ def described(bound: Bound, responses: Json, schemas: Schemas, lists: set[str]) 
     names = [*(name for name in taken if taken[name]), *operation.preconditions]
     shared = (ONLY_CREATES if name == "If-None-Match" and operation.upserts else name for name in sorted(names))
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in shared]
-    body = model and {"schema": schemas.body(model, operation.use)}
+    content = {"application/json": {"schema": schemas.body(model, operation.use)}} if model else {}
+    if model and operation.resource.takes_files:
+        content[FORM] = {"schema": schemas.form(model)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
         406: bool(bound.media_types_of_others or operation.representations),
@@ -71,7 +74,7 @@ def described(bound: Bound, responses: Json, schemas: Schemas, lists: set[str]) 
         "x-required-scope": scope,
         "security": [{scheme: [scope] if scope else []} for scheme in ("bearer", "apiKey")],
         "parameters": [*_path_parameters(operation, lists, schemas), *_query_parameters(bound, schemas), *headers],
-        **({"requestBody": {"required": True, "content": {"application/json": body}}} if body else {}),
+        **({"requestBody": {"required": True, "content": content}} if content else {}),
         "responses": responses | {str(status): refusals.reference(status) for status in refused},
     }
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -28,6 +28,8 @@ RECORD = "The current record."
 INCLUDED = "Related records, each once, as their own GET returns them; only with `include`."
 RELATED = "The included {}, by id."
 ONLY_WITH = "Only with `include={}`."
+AS_FILE = "The file, of at most 25 MiB. Its part needs a file name."
+OF_FILE = "Omitted: the file name of its part."
 TOTALS = "The sums of the whole filtered list, an entry for each currency; only with `totals=true`."
 
 
@@ -234,6 +236,20 @@ class Schemas:
         A child with an `id` is changed, one without is created.
         """
         return self._part(model, f"{model.__name__}{'Upsert' if use == 'Child' else use}", use)
+
+    def form(self, model: type[Struct]) -> Json:
+        """Return the reference to the form that creates a record with a file, whose name is that of the record."""
+        name = f"{model.__name__}Form"
+        if self._exists(name, model):
+            return _reference(name)
+        whole, hints = self.named[f"{model.__name__}Create"], get_type_hints(model)
+        properties: Json = dict(whole["properties"])
+        for key in properties:
+            if hints[key] is BinaryIO:
+                properties[key] = {"type": "string", "format": "binary", "description": AS_FILE}
+        properties["name"] = properties["name"] | {"description": f"{properties['name']['description']} {OF_FILE}"}
+        about = {"description": docstring_of(model), "additionalProperties": False}
+        return self.add(name, model, about, properties, [key for key in whole["required"] if key != "name"])
 
     def _part(self, model: type[Struct], name: str, use: str) -> Json:
         """Return the reference to a model in a body, by its use: `Create`, `Update`, `Child`, or "" for a part.

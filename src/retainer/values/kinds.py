@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import pycountry
 from msgspec import Meta
 
-from retainer.errors import InvalidValue, part
+from retainer.errors import InvalidValue, nearest, part
 from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 from retainer.values.texts import CODE, LINE
 
@@ -219,13 +219,18 @@ def read_pattern(value: object) -> str:
 
 
 def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
-    """Return a parser of texts from a set; `values` returns the set and is called for each text."""
+    """Return a parser of texts from a set; `values` returns the set and is called for each text.
+
+    Codes of three letters have no suggestion but in the other case: AUT is as near to AU as to AT.
+    """
 
     def read(value: object) -> str:
         text = read_text(value)
         if text in values():
             return text
         meant = next((value for value in values() if value.casefold() == text.casefold()), None)
+        if meant is None and len(text) > 4:
+            meant = next(iter(nearest(text, values())), None)
         raise InvalidValue(hint=f"did you mean {meant}?") if meant else ValueError
 
     return read

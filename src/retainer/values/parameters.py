@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from retainer.errors import FieldErrors, marked, none_of, part
+from retainer.errors import MAX_SUGGESTIONS, FieldErrors, marked, none_of, part, shown
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import INVALID, reader, unwrapped
 
@@ -35,7 +35,8 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], object]:
             parts = text.split(",") if split else [text]
             if len(parts) > MAX_LIST:
                 raise ValueError(f"Must be a comma-separated list of at most {MAX_LIST} values; this has {len(parts)}.")
-            return tuple(read_one(part.strip()) for part in parts)
+            entries = [part.strip() for part in parts]
+            return (read_one(*entries),) if len(entries) == 1 else _read_entries(read_one, get_args(hint)[0], entries)
 
         return read_list
     if NoneType in get_args(hint):
@@ -56,6 +57,34 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], object]:
         return value
 
     return read
+
+
+def words_of(hint: Any) -> tuple[str, ...]:
+    """Return the words that a kind of value accepts; empty if it accepts others, too."""
+    bare, metas = unwrapped(hint)
+    if get_origin(bare) is Literal:
+        return get_args(bare)
+    schemas = [getattr(meta, "extra_json_schema", None) or {} for meta in metas]
+    return next((tuple(schema["enum"]) for schema in schemas if "enum" in schema), ())
+
+
+def _read_entries(read_one: Callable[[str], object], hint: Any, entries: list[str]) -> tuple[object, ...]:
+    """Return the values of a list. Raises ValueError with all entries that are wrong."""
+    values, wrong = list[object](), dict[str, str]()
+    for entry in entries:
+        try:
+            values.append(read_one(entry))
+        except ValueError as error:
+            wrong.setdefault(entry, str(error))
+    if not wrong:
+        return tuple(values)
+    is_optional = NoneType in get_args(hint)
+    inner = next((each for each in get_args(hint) if each is not NoneType), hint) if is_optional else hint
+    if words := words_of(inner):
+        none = " Or send none." * is_optional
+        raise ValueError(f"Must be one of: {part(', '.join(words))}. {none_of(wrong, words)}{none}")
+    named = ", ".join(shown(entry) or "the empty one" for entry in [*wrong][:MAX_SUGGESTIONS])
+    raise ValueError(f"{next(iter(wrong.values()))} Correct {named}.")
 
 
 def _or_none(read: Callable[[str], object]) -> Callable[[str], object]:

@@ -17,10 +17,10 @@ from retainer.console.words import file_size
 from retainer.errors import FieldErrors
 from retainer.files.files import HOLDERS, list_shown
 from retainer.identity import audit
-from retainer.identity.accounts import ABOUT_LINK, FILLED_IN
 from retainer.identity.audit import Fields
+from retainer.identity.placeholders import about
 from retainer.mail.messages import Mailed, Message
-from retainer.mail.send import LINKED, NewMessage, load_addresses, send
+from retainer.mail.send import NewMessage, load_addresses, send
 from retainer.mail.texts import load_texts
 from retainer.store.tx import Tx
 
@@ -30,9 +30,9 @@ FIELDS = (
     Field("to", "To", Control(length=2000), "Several addresses with commas. Each gets a message of its own.", True),  # noqa: FBT003
     Field("cc", "Copy", Control(length=2000), "All recipients see these addresses."),
     Field("bcc", "Blind copy", Control(length=2000), "No recipient sees these addresses."),
-    Field("subject", "Subject", Control(length=255), is_required=True),
 )
-TEXT = Field("message", "Text", LongText(length=10000), FILLED_IN, is_required=True)
+SUBJECT = Field("subject", "Subject", Control(length=255), is_required=True)
+TEXT = Field("message", "Text", LongText(length=10000), is_required=True)
 MAX_OFFERED = 20
 """Files of a record that the page offers, the oldest first."""
 XML = Field("with_xml", "Attach the e-invoice (XML)", Flag(), "The PDF carries it, too.")
@@ -49,7 +49,7 @@ class SendDocument(Action, frozen=True, kw_only=True):
     needs_mail: bool = True
 
     def fields_of(self, record: Any) -> Sequence[Field]:
-        fields = (*FIELDS, TEXT._replace(hint=f"{FILLED_IN} {ABOUT_LINK}") if self.record in LINKED else TEXT)
+        fields = (*FIELDS, SUBJECT, TEXT._replace(hint=about(self.record, is_subject=False)))
         return fields if self.record == "quote" or getattr(record, "is_imported", False) else (*fields, XML)
 
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:

@@ -1,6 +1,6 @@
 """The pages of jobs: the list, one with its bar, its refused rows, and the buttons that stop and continue it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -13,9 +13,10 @@ from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import AnyBlock, table_of
+from retainer.console.words import count as counted
 from retainer.console.words import number
 from retainer.errors import Refusal, not_found
-from retainer.exchange import imported, plans, undoing
+from retainer.exchange import imported, imports, plans, undoing
 from retainer.exchange.importers import IMPORTERS, KINDS
 from retainer.files.files import copy
 from retainer.jobs import jobs, made_files
@@ -36,6 +37,10 @@ SHOWN, MAX_DOWNLOADED = 50, 10_000
 COLUMNS = {name for each in IMPORTERS.values() for source in each.sources.values() for name in source.columns}
 """The fields that files of other programs have, which people read as labels."""
 SUM_TITLES = {"seconds_in_file": "In the file (h)", "minutes": "Rounded to minutes (h)"}
+LEFT_ACTIVE = (
+    "{} whom this import has added {} active, without a password, until it ends. Continue or undo the import: either "
+    "deactivates them."
+)
 SUM_NAMES = frozenset({"person", "month", "client", "currency"})
 
 
@@ -130,13 +135,21 @@ def download_file(tx: Tx, context: PageContext) -> Reply:
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
     """Return what the page of an import shows in addition: its sums, and what a user can do with it."""
     can_continue = job.status in {"stopped", "failed"} and may_continue(context, job)
-    shown: dict[str, Any] = {"sums": [], "can_import": False, "can_undo": False, "can_continue": can_continue}
+    shown: dict[str, Any] = {
+        "sums": [],
+        "left_active": "",
+        "can_import": False,
+        "can_undo": False,
+        "can_continue": can_continue,
+    }
     if job.kind not in KINDS:
         return shown
     if of_file := plans.options(job).sums:
         shown["sums"].append(sums_of_file(of_file))
     if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
         shown["sums"].append(sums_now(now))
+    if count := imports.count_active(tx, job):
+        shown["left_active"] = LEFT_ACTIVE.format(counted(count, "person", "people"), "is" if count == 1 else "are")
     shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
     if context.may("settings") and job.next_step_at is None:
         shown["can_import"] = job.is_dry_run and job.status == "done"
@@ -184,13 +197,6 @@ def download_refused(tx: Tx, context: PageContext) -> Reply:
     return csv_response(name, ["Row", "Name", "Reason"], rows, NO_STORE, dialect=dialect)
 
 
-RESUMES: dict[str, Callable[[Tx, Job], None]] = {
-    **dict.fromkeys(KINDS, undoing.resume),
-    **{made.kind: partial(made_files.resume, made) for made in job_kinds.FILES.values()},
-}
-"""How the jobs of some kinds continue; those of all others can go on whatever has happened since."""
-
-
 def stop(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     jobs.stop(tx, job)
@@ -201,5 +207,5 @@ def resume(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     if not may_continue(context, job):
         raise Refusal("not_found", "This page does not exist, or your role does not include it.")
-    RESUMES.get(job.kind, jobs.resume)(tx, job)
+    job_kinds.resume(tx, job)
     return context.redirect(f"/jobs/{job.id}", "It continues where it was.")

@@ -14,6 +14,7 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import Block
 from retainer.errors import FieldErrors
 from retainer.identity.audit import Fields
+from retainer.identity.placeholders import about, find_errors
 from retainer.jobs.step import next_morning
 from retainer.mail.reminders import NUMBERS, count_due
 from retainer.mail.stages import (
@@ -36,7 +37,7 @@ OVERDUE = select(func.count()).select_from(invoices).where(overdue(invoices))
 NOT_CONFIGURED = (
     "This server sends no mail, so it sends no reminders either. Its operator can change that: RETAINER_SMTP_URL."
 )
-PLACEHOLDERS = "{number}, {client}, {total}, {balance}, {due_date} and {agency} are filled in."
+HINT = about("reminder", is_subject=False)
 BLANK = "Leave it blank to skip this reminder."
 RULE = (
     "On its day, at 06:00, each reminder goes to the client's address for invoices, with the PDF. It is sent once, and "
@@ -53,7 +54,7 @@ def fields(*_: object) -> Iterator[Field]:
         yield Field(f"days_after_due_{number}", "Days after the due date", Whole("days"), BLANK)
         for language, name in zip(LANGUAGES, ("English", "German"), strict=True):
             yield Field(f"subject_{language}_{number}", f"Subject, {name}", Control(length=255))
-            yield Field(f"text_{language}_{number}", f"Text, {name}", LongText(length=5000), PLACEHOLDERS)
+            yield Field(f"text_{language}_{number}", f"Text, {name}", LongText(length=5000), HINT)
 
 
 def values_of(tx: Tx, *_: object) -> SimpleNamespace:
@@ -92,7 +93,12 @@ def forecast(tx: Tx, reminders: Reminders) -> str:
 
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     """Change the reminders. Raises `validation_failed`."""
-    filled = {**vars(values_of(tx)), **body}
+    before = vars(values_of(tx))
+    filled = {**before, **body}
+    for name, text in body.items():
+        if name.startswith(PARTS) and isinstance(text, str) and text != before[name]:
+            for message in find_errors("reminder", text, is_subject=name.startswith("subject")):
+                tx.error(name, message)
     stages = [stage for number in NUMBERS if (stage := read_stage(tx, filled, number)) is not None]
     is_on = bool(filled["is_on"])
     if is_on and not stages:

@@ -19,6 +19,7 @@ from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import operator, select_operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
+from retainer.identity.placeholders import settings_errors
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.kernel.roles import Role, may
@@ -125,6 +126,8 @@ def open_account(
         trial_end = details.trial_ends_at or instant_after(unscoped.now, timedelta(days=TRIAL_DAYS))
         errors = BodyErrors()
         values = account_values(errors, msgspec.structs.asdict(details), details.currency)
+        for name, message in settings_errors(values, {}):
+            errors.error(name, message)
         errors.raise_errors()
         values |= {"api_enabled": False, "trial_ends_at": trial_end}
         values |= {"created_at": unscoped.now, "updated_at": unscoped.now}

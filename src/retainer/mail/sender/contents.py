@@ -21,13 +21,14 @@ from retainer.errors import Refusal
 from retainer.files.contents import read_pieces
 from retainer.files.files import File
 from retainer.identity.actors import operator_of
+from retainer.identity.placeholders import LINK
 from retainer.kernel.downloads import Download
 from retainer.kernel.representations import RunApart
 from retainer.mail.addresses import wire_address
 from retainer.mail.messages import Attachment, Message
 from retainer.mail.people import VALID, make_link
 from retainer.mail.reminders import find_change
-from retainer.mail.send import LINK, LOADERS
+from retainer.mail.send import LOADERS
 from retainer.mail.sender.relay import Mail
 from retainer.outbound.leases import LeasedRow
 from retainer.schema.files import files

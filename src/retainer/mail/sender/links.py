@@ -16,7 +16,7 @@ from retainer.billing.quotes.types import Quote
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.actors import operator_of
-from retainer.mail.send import LINK, LINKED
+from retainer.identity.placeholders import LINK, LINKED
 from retainer.mail.sender.contents import NO_SITE, Contents, Unsendable
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.links import client_links
