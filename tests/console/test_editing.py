@@ -144,6 +144,15 @@ def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(a
     assert "Is only for the “Billing type” “Fixed fee”, not for time and materials. Leave it blank." in page.text
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_of_an_empty_form_name_no_field_as_programs_do(api, visitor, kind):
+    page = visitor.submit(new_path(api, kind), action=f"/console/records/{kind}/new")
+    assert page.status == 422
+    found = [error.text for error in page.all("p", **{"class": "error"})]
+    assert found
+    assert [each for each in found if re.search(r"[a-z]_[a-z]", each)] == []
+
+
 @pytest.mark.parametrize("day", ["2026-02-30", "2026-13-45", "0000-01-01"])
 def test_a_form_says_which_typed_day_does_not_exist(visitor, day):
     refused = visitor.post("/console/records/tasks/new", {"title": "Check", "due_date": day})
