@@ -345,6 +345,23 @@ def test_no_column_is_cut_on_a_small_laptop_on_paper_or_on_a_phone(api, screen):
     assert screen.browser.cut_parts() == []
 
 
+def test_no_list_is_cut_on_a_tablet(api, screen):
+    client = api.make("/clients", name="Musikschule Allegro")["id"]
+    line = {"description": "Design", "unit_price": "370132.12"}
+    invoice = api.make("/invoices", client_id=client, status="sent", lines=[line])["id"]
+    api.patch(f"/invoices/{invoice}", {"record_payment": {"amount": "1000.50"}})
+    recorded(api)
+    enter(screen, api)
+    for width in (700, 768, 1024, 1180):
+        screen.browser.show(width=width)
+        for path in ("records/invoices", "records/payments", "reports/revenue-by-client", "requests", "people", "week"):
+            screen.open(f"/console/{path}")
+            assert screen.browser.cut_parts() == [], (path, width)
+    screen.browser.show(width=1280)
+    screen.open("/console/records/invoices")
+    assert screen.find("main thead th").is_displayed(), "a list is a table where it fits"
+
+
 def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     api.make("/time-entries", project_id=api.make("/projects", name="Online shop Musikschule Allegro")["id"])
     enter(screen, api)
