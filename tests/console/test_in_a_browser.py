@@ -37,6 +37,7 @@ from tests.console.visitor import PASSWORD, Visitor, WebPage, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import SENT, ApiClient
+from tests.jobs.tagging import do, start
 from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 
 pytestmark = only_sqlite
@@ -369,6 +370,16 @@ def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     screen.open("/console/records/time-entries")
     name = screen.find("[data-label=Project] a")
     assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+
+
+def test_on_a_phone_a_sentence_in_a_list_begins_at_the_left(api, screen):
+    path = f"/console/jobs/{start(api, last=3, refused=[2])}"
+    do(api)
+    enter(screen, api)
+    screen.browser.show(width=390)
+    screen.open(path)
+    reason = screen.find(".stacked td")
+    assert (reason.text, reason.value_of_css_property("text-align")) == ("Name: Must be another.", "left")
 
 
 def test_a_long_name_in_a_list_begins_beside_its_boxes(api, screen):
