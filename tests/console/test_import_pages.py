@@ -33,7 +33,9 @@ def test_a_file_is_checked_tried_imported_and_undone(api, visitor):
     visitor.sql = api.sql
     sent = send(visitor, GERMAN)
     page = visitor.get(sent.location)
-    assert "3 rows, of which 2 can't be imported." in page.text
+    assert (
+        "3 rows, of which at least 2 can't be imported. “Try without saving” checks each row by all rules." in page.text
+    )
     assert "Südwind" in page.text
     assert "1098.50" in page.text
     assert "Names the same record as line 2" in page.text
@@ -82,7 +84,7 @@ def test_columns_are_chosen_where_headings_say_nothing(api, visitor):
     refused = visitor.submit(sent.location)
     assert (refused.status, refused.error_of("column_name")) == (422, "Choose a name.")
     again = visitor.submit(sent.location, column_name="0", step="check")
-    assert "First rows, as they will be imported" in again.text
+    assert "First rows, as they are read" in again.text
     assert "Columns that are not imported: " in again.text
     confirm(visitor, sent, column_name="0", column_city="1", column_notes="")
     (client,) = api.get("/clients").data
