@@ -363,6 +363,18 @@ def test_no_list_is_cut_on_a_tablet(api, screen):
     assert screen.find("main thead th").is_displayed(), "a list is a table where it fits"
 
 
+def test_no_line_divides_a_client_of_a_billing_run_from_its_note(api, screen):
+    api.make("/time-entries", project_id=api.make("/projects")["id"], duration_minutes=60, hourly_rate="100")
+    enter(screen, api)
+    for width in (390, 1280):
+        screen.browser.show(width=width)
+        screen.open("/console/billing-run")
+        for part in (screen.find("tbody tr"), screen.find("tbody th")):
+            assert part.value_of_css_property("border-bottom-width") == "0px", (part.tag_name, width)
+        last = screen.find("tbody tr:last-child"), screen.find("tbody tr:last-child td")
+        assert {part.value_of_css_property("border-bottom-width") for part in last} == {"0px", "1px"}
+
+
 def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     api.make("/time-entries", project_id=api.make("/projects", name="Online shop Musikschule Allegro")["id"])
     enter(screen, api)
