@@ -103,6 +103,8 @@ def send(store: Store, context: PageContext, errors: FieldErrors, body: Fields) 
     upload = Upload(importer, source, name, person.timezone, ColumnMapping())
     content.stream.seek(0)
     uploads.examine_apart(person.account_id, context.run_apart, upload, content.stream.read())
+    if upload.findings.errors.keys() == {FILE.name} and not upload.findings.headings:  # nothing to choose from
+        raise invalid(upload.findings.errors)
     with store.begin(person, write=True) as tx:
         return context.answered(tx, context.redirect(f"{PATH}/{uploads.store(tx, upload, content)}"))
 
