@@ -200,6 +200,13 @@ def test_every_code_has_its_place_where_refusals_lead(site):
     assert refused.json["docs_url"] == "https://agency.example/docs/errors#not_found"
 
 
+def test_the_guide_says_which_lists_cannot_be_read_in_the_order_of_their_changes(api):
+    text = PAGES["/docs/lists"].text.partition("## Synchronize changes")[2].partition("## ")[0]
+    lists = ("clients", "tags", "projects", "tasks", "time-entries", "expenses", "quotes", "invoices", "credit-notes")
+    refused = [name for name in lists if api.get(f"/{name}", {"sort": "updated_at"}).status == 422]
+    assert refused == [name for name in lists if f"`/{name}`" in text] == ["tags", "quotes", "credit-notes"]
+
+
 def test_every_scope_has_its_operations():
     text = PAGES["/docs/scopes"].text
     for scope in SCOPES:

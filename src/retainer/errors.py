@@ -40,6 +40,8 @@ MAX_OF_A_KIND = 20
 """Errors of one kind that a response lists: a body can have thousands."""
 MAX_SUGGESTIONS = 5
 MAX_NAME_LENGTH = 100
+NEAR = 0.61
+"""How near a suggested name is at least: vat_no is nearer than that to vat_number, and client less near to city."""
 POSITION = re.compile(r"\.[0-9]+(?=\.|$)")
 UNKNOWN = "unknown"
 TERM, NAME, FOR_CALLERS, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
@@ -64,7 +66,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 def nearest(name: str, known: Collection[str]) -> list[str]:
     """Return the name that an unknown one probably means; empty if none is near."""
     meant = [each for each in ELSEWHERE.get(name, ()) if each in known]
-    return meant[:1] or difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1)
+    return meant[:1] or difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1, cutoff=NEAR)
 
 
 def shown(name: str) -> str:

@@ -270,6 +270,11 @@ def test_that_one_of_several_fields_is_needed_is_said_once(api):
     }
 
 
+def test_a_record_in_a_field_of_its_own_is_not_taken_for_another_field(api):
+    (message,) = api.post("/clients", {"client": {"name": "Nordwind"}}).errors["client"]
+    assert message.startswith("Unknown field. Valid are: name, "), "city is no nearer than many words"
+
+
 def test_one_of_several_fields_is_not_missed_when_the_name_of_one_is_misspelt(api):
     client = api.make("/clients")["id"]
     misspelt = {"lastname": ["Unknown field. Did you mean last_name?"]}

@@ -172,7 +172,7 @@ def test_an_internal_project_is_never_billed(api):
     client = api.make("/clients", currency="USD")["id"]
     for billing_type in ("time_and_materials", "fixed_fee", "retainer"):
         answer = api.post("/projects", {"name": "A", "billing_type": billing_type})
-        assert "Must be `non_billable`" in answer.errors["billing_type"][0]
+        assert "Needs a client, unless it is `non_billable`" in answer.errors["billing_type"][0]
     path = f"/projects/{api.post('/projects', {'name': 'A', 'billing_type': 'non_billable'}).data['id']}"
     assert set(api.patch(path, {"billing_type": "retainer"}).errors) == {"billing_type"}
     given = api.patch(path, {"client_id": client, "billing_type": "retainer", "retainer_amount": "10"}).data
@@ -499,7 +499,7 @@ def test_a_copy_is_billed_like_its_template_and_an_internal_one_never(api, billi
         assert inside.data["billing_type"] == internal
     else:
         own_type = billing["billing_type"]
-        message = f"Must be `non_billable`, or null, without a client; this is `{own_type}`."
+        message = f"Needs a client, unless it is `non_billable`; this is `{own_type}`."
         assert inside.errors == {"billing_type": [message]}
 
 

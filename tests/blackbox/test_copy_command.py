@@ -74,7 +74,10 @@ def test_a_served_installation_can_be_copied(tmp_path):
         server.agency("North", "agency")
         copied = command(tmp_path, "copy", "--to", f"sqlite:///{tmp_path / 'copy.db'}", "--json")
         assert copied.status == 0, copied
+        assert "what it has written since is not in the copy" in copied.err
         server.agency("South", "agency")
+    again = command(tmp_path, "copy", "--to", f"sqlite:///{tmp_path / 'again.db'}", "--json")
+    assert (again.status, again.err) == (0, "")
 
 
 @only_full

@@ -57,5 +57,11 @@ def test_the_doctor_says_what_it_could_not_look_at(tmp_path):
         assert (result.status, result.err, result.json["result"]) == (3, "", "not checked")
         looked_at = {each["check"]: each["result"] for each in result.json["checks"]}
         assert {looked_at[name] for name in ("integrity", "schema", "documents", "sums")} == {"not checked"}
-        assert any(each["reason"] and result.json["database"] in each["reason"] for each in result.json["checks"])
+        (integrity,) = (each["reason"] for each in result.json["checks"] if each["check"] == "integrity")
+        assert result.json["database"] in integrity
+        assert ("RETAINER_DATA_DIR" in integrity) is not bool(database)
+        assert "refused. Is the server running" in integrity or not database
+        reasons = {each["reason"] for each in result.json["checks"] if each["check"] in {"documents", "sums"}}
+        assert len(reasons) == 1
+        assert reasons.pop().endswith(", see integrity."), "it is said once"
     assert [*tmp_path.iterdir()] == []

@@ -140,8 +140,21 @@ def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(a
     assert '<a href="#first_name">First name</a>' in page.html
     api.make("/clients", number="C-7")
     assert "Is already taken by another client." in create(api, visitor, "clients", number="C-7").text
+    page = create(api, visitor, "clients", early_payment_discount_percent="2")
+    assert "Is needed with “Early-payment discount”: the days after an invoice" in page.text
+    page = create(api, visitor, "projects", client_id="", billing_type="retainer")
+    assert "Needs a client, unless it is not billable; this is retainer." in page.text
     page = create(api, visitor, "projects", fixed_fee="500")
     assert "Is only for the “Billing type” “Fixed fee”, not for time and materials. Leave it blank." in page.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_of_an_empty_form_name_no_field_as_programs_do(api, visitor, kind):
+    page = visitor.submit(new_path(api, kind), action=f"/console/records/{kind}/new")
+    assert page.status == 422
+    found = [error.text for error in page.all("p", **{"class": "error"})]
+    assert found
+    assert [each for each in found if re.search(r"[a-z]_[a-z]", each)] == []
 
 
 @pytest.mark.parametrize("day", ["2026-02-30", "2026-13-45", "0000-01-01"])

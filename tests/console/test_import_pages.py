@@ -36,7 +36,9 @@ def test_a_file_is_checked_tried_imported_and_undone(api, visitor):
     visitor.sql = api.sql
     sent = send(visitor, GERMAN)
     page = visitor.get(sent.location)
-    assert "3 rows, of which 2 can't be imported." in page.text
+    assert (
+        "3 rows, of which at least 2 can't be imported. “Try without saving” checks each row by all rules." in page.text
+    )
     assert "Südwind" in page.text
     assert "1098.50" in page.text
     assert "Names the same record as line 2" in page.text
@@ -112,7 +114,7 @@ def test_columns_are_chosen_where_headings_say_nothing(api, visitor):
     refused = visitor.submit(sent.location)
     assert (refused.status, refused.error_of("column_name")) == (422, "Choose a name.")
     again = visitor.submit(sent.location, column_name="0", step="check")
-    assert "First rows, as they will be imported" in again.text
+    assert "First rows, as they are read" in again.text
     assert "Columns that are not imported: " in again.text
     confirm(visitor, sent, column_name="0", column_city="1", column_notes="")
     (client,) = api.get("/clients").data
@@ -186,9 +188,10 @@ def test_an_upload_is_that_of_its_admin_one_at_a_time_and_kept_for_a_day(api, vi
 
 
 def test_a_file_is_read_apart_from_transactions_and_within_limits(api, visitor, monkeypatch):
+    pdf = send(visitor, "%PDF-1.7 Clients")
+    assert (pdf.status, pdf.error_of("file")) == (422, "Is a PDF. Export the data as CSV.")
     monkeypatch.setattr(uploads, "SECONDS", 0.01)
     rows = "".join(f"Client {number}\n" for number in range(20_000))
-    page = visitor.get(send(visitor, f"name\n{rows}").location)
-    assert "Takes too much time or memory to read." in page.text
+    assert "Takes too much time or memory to read." in send(visitor, f"name\n{rows}").error_of("file")
     assert send(visitor, GERMAN, "clients toggl").status == 422
-    assert visitor.get(send(visitor, "\0").location).text.count("Line 1 has a zero byte") == 1
+    assert "Line 1 has a zero byte" in send(visitor, "\0").error_of("file")

@@ -37,6 +37,7 @@ from tests.console.visitor import PASSWORD, Visitor, WebPage, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import SENT, ApiClient
+from tests.jobs.tagging import do, start
 from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 
 pytestmark = only_sqlite
@@ -345,6 +346,35 @@ def test_no_column_is_cut_on_a_small_laptop_on_paper_or_on_a_phone(api, screen):
     assert screen.browser.cut_parts() == []
 
 
+def test_no_list_is_cut_on_a_tablet(api, screen):
+    client = api.make("/clients", name="Musikschule Allegro")["id"]
+    line = {"description": "Design", "unit_price": "370132.12"}
+    invoice = api.make("/invoices", client_id=client, status="sent", lines=[line])["id"]
+    api.patch(f"/invoices/{invoice}", {"record_payment": {"amount": "1000.50"}})
+    recorded(api)
+    enter(screen, api)
+    for width in (700, 768, 1024, 1180):
+        screen.browser.show(width=width)
+        for path in ("records/invoices", "records/payments", "reports/revenue-by-client", "requests", "people", "week"):
+            screen.open(f"/console/{path}")
+            assert screen.browser.cut_parts() == [], (path, width)
+    screen.browser.show(width=1280)
+    screen.open("/console/records/invoices")
+    assert screen.find("main thead th").is_displayed(), "a list is a table where it fits"
+
+
+def test_no_line_divides_a_client_of_a_billing_run_from_its_note(api, screen):
+    api.make("/time-entries", project_id=api.make("/projects")["id"], duration_minutes=60, hourly_rate="100")
+    enter(screen, api)
+    for width in (390, 1280):
+        screen.browser.show(width=width)
+        screen.open("/console/billing-run")
+        for part in (screen.find("tbody tr"), screen.find("tbody th")):
+            assert part.value_of_css_property("border-bottom-width") == "0px", (part.tag_name, width)
+        last = screen.find("tbody tr:last-child"), screen.find("tbody tr:last-child td")
+        assert {part.value_of_css_property("border-bottom-width") for part in last} == {"0px", "1px"}
+
+
 def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     api.make("/time-entries", project_id=api.make("/projects", name="Online shop Musikschule Allegro")["id"])
     enter(screen, api)
@@ -352,6 +382,16 @@ def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     screen.open("/console/records/time-entries")
     name = screen.find("[data-label=Project] a")
     assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+
+
+def test_on_a_phone_a_sentence_in_a_list_begins_at_the_left(api, screen):
+    path = f"/console/jobs/{start(api, last=3, refused=[2])}"
+    do(api)
+    enter(screen, api)
+    screen.browser.show(width=390)
+    screen.open(path)
+    reason = screen.find(".stacked td")
+    assert (reason.text, reason.value_of_css_property("text-align")) == ("Name: Must be another.", "left")
 
 
 def test_a_long_name_in_a_list_begins_beside_its_boxes(api, screen):

@@ -115,7 +115,8 @@ def test_changes_of_name_and_scopes_are_in_the_audit_log(api, visitor):
     audit = visitor.get("/console/audit?action=key+changed").text
     assert "Scopes Can read clients. Can create and edit time, but not read them. Can read tickets." in audit
     none = visitor.submit(f"{path}/edit", scopes="")
-    assert "Select at least one permission." in none.text
+    assert "Permissions : Select at least one permission." in none.text
+    assert none.error_of("scopes") == "Select at least one permission."
 
 
 def test_a_rotated_key_works_for_the_chosen_time(api, visitor):

@@ -181,7 +181,7 @@ def test_plan_and_trial_cannot_be_set_by_admins(api, visitor):
 
 def test_the_first_pages_ask_for_the_tax_rate_until_there_is_one(api, visitor):
     for path in ("/console", PATH):
-        assert "Set a tax rate" in visitor.get(path).text
+        assert "Set a tax rate , or 0 if you bill without tax." in visitor.get(path).text
     visitor.submit(PATH, tax_rate="0")
     for path in ("/console", PATH):
         assert "Set a tax rate" not in visitor.get(path).text

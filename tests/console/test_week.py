@@ -41,6 +41,11 @@ def cell(project, day=0):
     return f"project_id-{project}.{MONDAY + timedelta(day)}"
 
 
+def test_an_empty_week_leads_to_a_project_and_to_the_time_of_a_client(api, person):
+    api.make("/clients")
+    assert "create a project , or record time of a client ." in person("admin").get(WEEK).text
+
+
 def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     row = f"project_id-{project}"
     added = visitor.follow(save(visitor, {}, new=row))

@@ -34,6 +34,7 @@ ALLOWED = {
     "batches/archives.py": {"literal"},  # seconds of a step
     "kernel/representations.py": {"float"},  # the same
     "kernel/downloads.py": {"float"},  # how long a copy is kept
+    "errors.py": {"literal"},  # how near a suggested name is
     "console/pages/list_files.py": {"float"},  # a share becomes the decimal that JSON shows
     "exchange/export.py": {"division"},  # of paths
     "exchange/tables.py": {"rounding"},  # seconds of imported time

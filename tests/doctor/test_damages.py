@@ -287,6 +287,9 @@ def test_backups_that_are_late_a_full_disk_and_a_lost_valkey_are_named(api, tmp_
     assert "out of reach" in lost
     assert "s3cret" not in lost
     assert lines("valkey", valkey_url="") == []
+    (backups,) = (each for each in examine(engine, replace(settings, backup_dir=None), lambda *_: None) if each.note)
+    assert (backups.check, backups.result) == ("backups", "ok")
+    assert ("RETAINER_BACKUP_DIR is not set" in backups.note) is (engine.name == "SQLite")
     engine.close()
 
 

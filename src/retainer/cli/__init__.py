@@ -25,7 +25,7 @@ from retainer.cli.webhooks import webhook_cli
 from retainer.errors import NoSuchRecord, Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Engine, driver_errors
-from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, refused
+from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, one_line, refused
 
 cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -108,12 +108,12 @@ def unavailable(error: Unavailable, engine: Engine) -> str:
         room = f" The work needs up to {-(-error.needed // MEGABYTE):,} MB." if error.needed else ""
         return f"The disk of {database} is full.{room} Nothing was changed: free space, then run the command again."
     if isinstance(error, WrongStatement):
-        cause = " ".join(str(error).split()).rstrip(".")
+        cause = one_line(error).rstrip(".")
         advice = "Nothing was changed: run retainer doctor, and report this as a defect."
         return f"The database {database} refused a statement: {cause}. {advice}"
     is_busy = isinstance(error, Busy)
     state = "was too busy" if is_busy else "cannot be used"
-    cause = f"The database {database} {state}: {' '.join(str(error).split()).rstrip('.?')}."
+    cause = f"The database {database} {state}: {one_line(error).rstrip('.?')}."
     if isinstance(error, OutcomeUnknown):
         return f"{cause} The change may have been made: check this before you run the command again."
     if is_busy:

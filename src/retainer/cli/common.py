@@ -19,7 +19,7 @@ from retainer.identity.actors import operator_of
 from retainer.mail.people import send_notice
 from retainer.schema import fingerprint
 from retainer.store.engines import Engine, connect
-from retainer.store.engines.base import Unavailable
+from retainer.store.engines.base import ELSEWHERE, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.parameters import words_of
@@ -29,10 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
 Fields = Mapping[str, Any]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
-MISSING = (
-    "There is no database at {}. Run the command in the folder of your .env, or name the database with "
-    "RETAINER_DATA_DIR or RETAINER_DATABASE_URL. To create a new one here: retainer migrate, or retainer serve."
-)
+MISSING = f"There is no database at {{}}. {ELSEWHERE} To create a new one here: retainer migrate, or retainer serve."
 WORDS = {None: "-", True: "yes", False: "no"}
 RENAMED = {"admin_password": "password", "user_id": "user", "event_id": "event", "is_small_business": "small_business"}
 """The fields whose options have shorter names."""

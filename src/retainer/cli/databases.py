@@ -20,7 +20,7 @@ from retainer.outbound import pause
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite, connect
-from retainer.store.engines.files import make_local_folder
+from retainer.store.engines.files import is_served, make_local_folder
 
 database_cli = typer.Typer()
 STANDARD_OUTPUT = Path("-")
@@ -150,6 +150,8 @@ def copy(*, source: Source = None, target: Target, account: OnlyAccount = None) 
     first, second = (connect(url, is_limited=False) for url in (source or settings.load().database, target))
     with progress_bars() as progress:
         rows = copying.copy(first, second, progress, account)
+    if account is None and isinstance(first, Sqlite) and is_served(first.path):
+        cli.warn(f"A server serves {first.location}: what it has written since is not in the copy.")
     first.close()
     copied: dict[str, object] = {"tables": len(copying.TABLES), "rows": rows, "differences": 0}
     if account is not None:

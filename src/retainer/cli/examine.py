@@ -98,7 +98,7 @@ def lines(outcome: Outcome) -> list[dict[str, str]]:
     if outcome.count > len(outcome.found):
         found.append(f"and {outcome.count - len(outcome.found)} more")
     found += [f"repaired: {each}" for each in outcome.repaired]
-    found += [outcome.reason] if outcome.reason else []
+    found += [text for text in (outcome.reason, outcome.note) if text]
     first, *others = found or [""]
     heads = ({"check": outcome.check, "result": outcome.result}, *({"check": "", "result": ""} for _ in others))
     return [{**head, "found": text} for head, text in zip(heads, [first, *others], strict=True)]

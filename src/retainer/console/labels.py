@@ -149,6 +149,7 @@ MISSING = {
     "amount": "Enter an amount",
     "current": "Enter your current password",
     "email": "Enter an email address",
+    "scopes": "Select at least one permission",
     "since": "Enter a day",
     "to": "Enter an address",
 }

@@ -14,6 +14,7 @@ from retainer.rollups import doctor as recount
 from retainer.schema import fingerprint, identity
 from retainer.settings import Settings
 from retainer.store.engines import Engine
+from retainer.store.engines.base import ELSEWHERE, one_line
 from retainer.store.engines.sql import INSTANT
 from retainer.store.streams import UnreadableStream
 from retainer.store.tx import Store, Tx
@@ -21,6 +22,8 @@ from retainer.store.tx import Store, Tx
 _erased_at = identity.accounts.c.deletes_at
 UNERASED = OPERATORS.where(or_(_erased_at.is_(None), _erased_at > bindparam("moment", type_=INSTANT)))
 """The accounts that are looked at: one that is being erased has lost some of its rows already."""
+ABSENT = "There is no database, see integrity."
+UNREADABLE = "The database cannot be read, see integrity."
 DAMAGED = "The database is damaged, see integrity."
 UNKNOWN = "The schema is not the one of this version, see schema."
 
@@ -85,8 +88,8 @@ def _why_not(engine: Engine, integrity: Outcome, schema: Outcome, show: Progress
     """Look at the structure of a database and at its schema; return why nothing else can be judged."""
     try:
         if not engine.exists():
-            integrity.skip(f"There is no database at {engine.location}.")
-            return integrity.reason
+            integrity.skip(f"There is no database at {engine.location}. {ELSEWHERE}")
+            return ABSENT
         show("Integrity", 0, 1)
         integrity.add(Finding(text) for text in engine.damage(thorough=True))
         fingerprint.check(engine)
@@ -94,8 +97,8 @@ def _why_not(engine: Engine, integrity: Outcome, schema: Outcome, show: Progress
         schema.skip(str(error))
         return UNKNOWN
     except Exception as error:  # noqa: BLE001  # whatever it is, nothing can be judged
-        integrity.skip(f"{engine.location} cannot be read: {' '.join(str(error).split())}")
-        return integrity.reason
+        integrity.skip(f"{engine.location} cannot be read: {one_line(error)}")
+        return UNREADABLE
     return DAMAGED if integrity.count else None
 
 
@@ -108,6 +111,8 @@ def _surroundings(engine: Engine, settings: Settings) -> Iterator[Outcome]:
     for name, find in checks.items():
         outcome = Outcome(name)
         _note(outcome, find)
+        if name == "backups" and outcome.result == "ok":
+            outcome.note = surroundings.note_of_backups(settings)
         yield outcome
 
 

@@ -29,6 +29,8 @@ class Outcome(msgspec.Struct):
     count: int = 0
     reason: str | None = None
     """Why it was not checked, or not everywhere."""
+    note: str | None = None
+    """What an operator should know, although nothing is wrong."""
     repaired: list[str] = []
 
     def add(self, findings: Iterable[Finding]) -> int:

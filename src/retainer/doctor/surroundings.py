@@ -96,6 +96,13 @@ def find_backups(store: Store, settings: Settings) -> Iterator[Finding]:
         yield Finding(f"There is no backup in {folder}, and {interval}. See the log of the server.")
 
 
+def note_of_backups(settings: Settings) -> str | None:
+    """Return that nothing makes backups by itself, if so."""
+    if settings.database_path is None:
+        return "Retainer makes no backups of PostgreSQL: schedule them with its own tools."
+    return None if settings.backup_dir else "No backups are scheduled, because RETAINER_BACKUP_DIR is not set."
+
+
 def find_valkey(settings: Settings) -> Iterator[Finding]:
     if not settings.valkey_url:
         return

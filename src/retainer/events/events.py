@@ -121,9 +121,12 @@ def check_position(after: int, pruned: int, latest: int) -> None:
     """Raise `events_gone` for a position before the kept events, or one that the database has not reached."""
     if pruned <= after <= latest:
         return
-    reason = "were deleted, because they are too old" if after < pruned else "do not exist: a backup was restored"
+    reason = f"Events that follow position {after} were deleted, because they are too old."
+    if after > latest:
+        known = f"Position {after} is after the newest event, which is {latest}"
+        reason = f"{known}: it is not one of this account, or a backup was restored."
     advice = f"Note {latest}, read all records again, then continue with after={latest}."
-    raise Refusal("events_gone", f"Events that follow position {after} {reason}. {advice}")
+    raise Refusal("events_gone", f"{reason} {advice}")
 
 
 def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int) -> list[Row]:

@@ -48,7 +48,10 @@ class MarkdownRenderer(RendererHTML):
         return f"{link}</{token.tag}>\n"
 
     def table_open(self, *_: Any) -> str:
-        return '<table class="stacked">\n'
+        return '<div class="cells"><table class="stacked">\n'
+
+    def table_close(self, *_: Any) -> str:
+        return "</table></div>\n"
 
     def code_inline(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         content = escape(tokens[index].content, quote=False)

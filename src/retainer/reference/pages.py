@@ -16,7 +16,7 @@ from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
 from retainer.reference.markdown import SectionHeading, headings, slug
-from retainer.reference.resources import EVERY_LIST, parameter_of, resources_of
+from retainer.reference.resources import EVERY_LIST, parameter_of, resolved, resources_of
 from retainer.web.pages import TEMPLATES, markup
 
 CHANGELOG = Path(__file__).parent / "changelog.md"
@@ -71,6 +71,7 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         "plans": PLANS.values(),
         "headers": [(name, text) for name, (text, _) in RESPONSE_HEADERS.items() if name.startswith("X-RateLimit")],
         "every_list": shared,
+        "unordered": unordered(document),
         "per_page": paging.PER_PAGE,
         "max_page_size": paging.MAX_PAGE_SIZE,
         "scopes": [
@@ -96,6 +97,18 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
 
 LISTED = sorted(EVERY_LIST - {"sort", "page", "per_page"})
 """The filters of all lists."""
+
+
+def unordered(document: dict[str, Any]) -> list[str]:
+    """Return the paths of the lists that filter by `updated_since`, but cannot be sorted by `updated_at`."""
+    found = []
+    for path, operations in document["paths"].items():
+        parameters = [resolved(each, document) for each in operations.get("get", {}).get("parameters", ())]
+        schemas = {each["name"]: each["schema"] for each in parameters}
+        fields = resolved(schemas["sort"]["items"], document).get("enum", ()) if "sort" in schemas else ()
+        if "updated_since" in schemas and "updated_at" not in fields:
+            found.append(path)
+    return found
 
 
 def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> ReferencePage:

@@ -13,7 +13,7 @@ from msgspec import Meta
 from stdnum import bic, iban
 from stdnum.exceptions import InvalidChecksum, ValidationError
 
-from retainer.errors import InvalidValue
+from retainer.errors import InvalidValue, part
 from retainer.values.kinds import Code191, Text50, UserId, exact, kind, read_text, read_url
 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
@@ -96,9 +96,9 @@ RoundingUnit = Annotated[
 def missing_terms(percent: object, days: int | None) -> Iterator[tuple[str, str]]:
     """Yield the missing one of two fields, with its error. Without a discount, no days are needed."""
     if percent and days is None:
-        yield DAYS, f"Is needed with {PERCENT}: the days from the issue of an invoice in which clients can deduct it."
+        yield DAYS, f"Is needed with {part(PERCENT)}: the days after an invoice in which clients can deduct it."
     if percent is None and days is not None:
-        yield PERCENT, f"Is needed with {DAYS}: the percentage that clients can deduct, or 0 for none."
+        yield PERCENT, f"Is needed with {part(DAYS)}: the percentage that clients can deduct, or 0 for none."
 
 
 IBAN_EXAMPLE = "DE89 3704 0044 0532 0130 00"

@@ -309,7 +309,7 @@ def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], object]
             return _note(errors, path, f"Must be a list{advice}.")
         low, high = meta.min_length or 0, meta.max_length
         if len(value) < low or (high is not None and len(value) > high):
-            wanted = f"at least {low}" if high is None else f"{low} to {high}"
+            wanted = f"{low} or more" if high is None else f"{low} to {high}"
             return _note(errors, path, f"Must have {wanted} entries; this has {len(value)}.")
         items, invalid = [], 0
         for position, item in enumerate(value):

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, func, or_, select
 from retainer.billing.quotes.conversion import fill_project, save_conversion
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
 from retainer.crm.tags import TagFilter, save_tags, update_tagged
-from retainer.errors import FALSE, NULL, part
+from retainer.errors import FALSE, part
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -154,7 +154,7 @@ def validate_billing(tx: Tx, project: Project) -> None:
     if is_internal and billing_type != "non_billable" and tx.readable("client_id"):
         tx.error(
             "billing_type",
-            f"Must be {part('`non_billable`')}, or {NULL}, without a client; this is {part(f'`{billing_type}`')}.",
+            f"Needs a client, unless it is {part('`non_billable`')}; this is {part(f'`{billing_type}`')}.",
         )
     own = part(f"`{billing_type}`")
     for field, required in ONLY_FOR.items():

@@ -172,7 +172,8 @@ def validate_relations(
     """Note an error if an entry has no relation, or if its project or client accepts no time."""
     had_relation = before is None or has_relation(before)  # else its task was deleted
     if had_relation and not has_relation(entry) and tx.readable(*RELATIONS):
-        tx.error(RELATIONS[0], f"Give at least one of {', '.join(RELATIONS[:-1])} and {RELATIONS[-1]}.")
+        *others, last = map(part, RELATIONS)
+        tx.error(RELATIONS[0], f"Give at least one of {', '.join(others)} and {last}.")
     if before is not None and (entry.client_id, entry.project_id) == (before.client_id, before.project_id):
         return
     if context.project_id is not None:

@@ -34,6 +34,7 @@ from retainer.web.forms import Form
 
 PATH = "/import"
 CHECK, TRY = "check", "try"
+TRY_LABEL = "Try without saving"
 """The steps of the buttons that only read the file, and that do everything and keep nothing."""
 OPTIONS = tuple(
     (f"{importer.name} {source.name}", f"{importer.title} from {source.title}")
@@ -102,6 +103,8 @@ def send(store: Store, context: PageContext, errors: FieldErrors, body: Fields) 
     upload = Upload(importer, source, name, person.timezone, ColumnMapping())
     content.stream.seek(0)
     uploads.examine_apart(person.account_id, context.run_apart, upload, content.stream.read())
+    if upload.findings.errors.keys() == {FILE.name} and not upload.findings.headings:  # nothing to choose from
+        raise invalid(upload.findings.errors)
     with store.begin(person, write=True) as tx:
         return context.answered(tx, context.redirect(f"{PATH}/{uploads.store(tx, upload, content)}"))
 
@@ -162,15 +165,15 @@ def tell_review(tx: Tx, context: PageContext, _: None) -> Iterator[str | AnyBloc
         yield Block("notice", text=label + worded(name, messages))
     if found.errors:
         return
-    refused = f", of which {number(found.refused)} can't be imported" if found.refused else ""
-    yield f"{count(found.size, 'row')}{refused}."
+    refused = f", of which at least {number(found.refused)} can't be imported" if found.refused else ""
+    yield f"{count(found.size, 'row')}{refused}. “{TRY_LABEL}” checks each row by all rules."
     placed = {*found.places.values()}
     if unused := [text for place, text in enumerate(found.headings) if text.strip() and place not in placed]:
         yield f"Columns that are not imported: {', '.join(unused)}."
     if found.rows:
         shown = [name for name in columns_of(upload) if any(row.get(name) for row in found.rows)]
         rows = [[row.get(name, "") for name in shown] for row in found.rows]
-        yield table_of("First rows, as they will be imported", [field_label(name) for name in shown], rows)
+        yield table_of("First rows, as they are read", [field_label(name) for name in shown], rows)
     if found.refusals:
         refusals = [(f"Line {line}", in_words(text, source.columns)) for line, text in found.refusals]
         note = "" if found.refused <= len(refusals) else f"The first {len(refusals)} of {number(found.refused)}."
@@ -250,7 +253,7 @@ REVIEW = FormPage(
         COLUMN + each: "Columns" for each in ("external_id", "id", "date", "person", "project", "description", "number")
     }
     | {DAYS.name: "Formats"},
-    steps=lambda *_: [FormButton(CHECK, "Update preview"), FormButton(TRY, "Try without saving")],
+    steps=lambda *_: [FormButton(CHECK, "Update preview"), FormButton(TRY, TRY_LABEL)],
     back=None,
 )
 

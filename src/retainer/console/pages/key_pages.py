@@ -14,6 +14,7 @@ from retainer.console.editing.calls import changes_of, new_of
 from retainer.console.editing.fields import choose_fields
 from retainer.console.editing.filters import Filters
 from retainer.console.editing.form_pages import FormPage, Section
+from retainer.console.labels import MISSING
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.values import TableBlock, Value, table_of
@@ -111,6 +112,9 @@ def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
 
 
 def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
+    if not body.get("scopes", key.scopes):
+        tx.error("scopes", f"{MISSING['scopes']}.")
+        del body["scopes"]
     changed = keys.change_key(tx, key.id, changes_of(tx, KeyChanges, body))
     return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 

@@ -269,7 +269,7 @@ def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
         values["target_percent"] = decimal_text(values["target_percent"])
     values |= {name: folded_text(values, *how) for name, how in folds(users).items() if how[0][0] in values}
     if "email" in values and tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
-        tx.error("email", f"Another user of account {tx.actor.account_id} has this email. Choose a different one.")
+        tx.error("email", "Another user has this email. Choose a different one.")
     tx.raise_errors()
     return values
 

@@ -68,6 +68,12 @@ def wait_for(turns: FairSemaphore, subject: Hashable, end: float, *, holds_up_al
     return is_taken
 
 
+ELSEWHERE = (
+    "Run the command in the folder of your .env, or name the database with RETAINER_DATA_DIR or RETAINER_DATABASE_URL."
+)
+"""What an operator does whose database is not where a command looks for it."""
+
+
 class Unavailable(Exception):
     """The database is unreachable, busy for too long, or full: the write did not happen, or its outcome is unknown."""
 
@@ -92,6 +98,11 @@ class DiskFull(Unavailable):
 
 class WrongStatement(Unavailable):
     """The database refused a statement that does not fit its tables or rows: they, or the program, have a defect."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line; PostgreSQL begins another for a hint."""
+    return " ".join(str(error).replace("\n\t", ". ").split())
 
 
 def refused(error: BaseException) -> Unavailable:

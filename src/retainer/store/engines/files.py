@@ -93,6 +93,18 @@ def served_alone(database: Path) -> Iterator[bool]:
         marker.unlink(missing_ok=True)
 
 
+def is_served(database: Path) -> bool:
+    """Whether a server of this machine serves a database now, as far as this user can see."""
+    try:
+        with database.with_suffix(".serving").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 @contextmanager
 def exclusive(database: Path, driver: Any) -> Iterator[None]:
     """Keep other processes from opening a database while it is replaced. Raises Unavailable if one has it open."""
