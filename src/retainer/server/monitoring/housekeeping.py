@@ -58,6 +58,7 @@ OPENED = (
     .values(last_opened_at=bindparam("at"))
 )
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
+OLDEST = select(func.min(idempotency_keys.c.created_at))
 
 
 class UsageRecorder:
@@ -108,9 +109,19 @@ class AskedLinks:
             ask_for_link(store, email)
 
 
-def delete_responses(store: Store) -> int:
+def delete_responses(store: Store) -> timedelta | None:
+    """Delete the old responses of the first minute that has some; return the time until the next one's, if it is old.
+
+    So many fit into a transaction, however many are left of a time in which no server ran.
+    """
+    before = as_instant(datetime.now(UTC) - RETENTION)
     with store.unscoped(write=True) as tx:
-        return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
+        oldest: str | None = tx.value(OLDEST)
+        if oldest is None or oldest > before:
+            return None
+        until = instant_after(oldest, timedelta(minutes=1))
+        tx.run(OLD, before=min(until, before))
+        return timedelta(seconds=NOTE_SECONDS) if until < before else None
 
 
 class RetentionRule:
