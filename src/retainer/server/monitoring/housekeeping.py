@@ -22,6 +22,7 @@ from retainer.schema.requests import idempotency_keys, operation_hours, refusals
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import ONCE, events, totals
@@ -109,7 +110,11 @@ class AskedLinks:
     def send(self, store: Store) -> None:
         for email in [*self._asked]:
             del self._asked[email]
-            ask_for_link(store, email)
+            try:
+                ask_for_link(store, email)
+            except Unavailable:  # people were told that it is sent: it is tried again, after the others
+                self._asked[email] = None
+                raise
 
 
 def delete_responses(store: Store) -> timedelta | None:
