@@ -24,6 +24,7 @@ from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import EVENTS, REQUESTS, SUMS
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
+from retainer.server.monitoring.housekeeping import OLDEST as OLDEST_RESPONSE
 from retainer.sites.monitor.schedule import DUE as DUE_SITES
 from retainer.sites.monitor.schedule import PUT_OFF_ACCOUNTS, STALE_ACCOUNTS
 from retainer.sites.uptime import FAILING
@@ -47,7 +48,7 @@ RETIRE = (
 BACKGROUND = (
     *(DUE_SITES.due, STALE_ACCOUNTS, PUT_OFF_ACCOUNTS, DUE_WEBHOOKS.due, DUE_SINCE, AHEAD, PENDING, FAILING),
     *(DUE_MAIL.due, AHEAD_MAIL, QUEUED),
-    *(OLD_RESPONSES, *EXPIRED),
+    *(OLD_RESPONSES, OLDEST_RESPONSE, *EXPIRED),
     *(each.accounts for each in (*EVENTS, *REQUESTS, *SUMS)),
     *(ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
 )

@@ -68,7 +68,7 @@ class Client:
     def __anext__(self):
         chunk = Coming()
         chunk.data = next(self.chunks)
-        self.read += len(chunk.data)
+        self.read += len(chunk.data or b"")
         return chunk
 
     def client_disconnect(self):
@@ -310,6 +310,16 @@ def test_a_body_that_comes_too_late_is_refused_and_not_executed(monkeypatch):
     late.client.body.come(b"{}")
     assert (door.running, door.gate.underway()) == ([], set())
     assert door.gate.bodies.anonymous.free == door.gate.bodies.anonymous.count
+
+
+def test_a_body_without_an_end_is_not_answered_by_the_thread_that_looks(monkeypatch):
+    """While that one answers, and what it would have next, nobody's wait ends."""
+    monkeypatch.setattr(bodies_module, "BODY_SECONDS", 0)
+    door = Door(1)
+    late = door.send(Client([b"{}", None]), **CHUNKED)
+    door.gate.look()
+    until(lambda: late.client.status == 200, "it is answered")
+    assert door.threads[late.request.id] != threading.get_ident()
 
 
 def test_a_body_waits_for_a_place_that_others_have():

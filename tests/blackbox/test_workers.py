@@ -321,6 +321,38 @@ def test_the_delay_of_a_stop_ends(tmp_path):
 
 
 @only_full
+def test_a_stop_waits_for_silent_hosts_together_and_for_requests_at_the_same_time(tmp_path):
+    """One after the other, they would take longer than a worker has, and it would be killed."""
+    with contextlib.ExitStack() as stack:
+        site, receiver, mail = (stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3))
+        address = [f"127.0.0.1:{each.getsockname()[1]}" for each in (site, receiver, mail)]
+        settings = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8", "RETAINER_SMTP_URL": f"smtp://{address[2]}?tls=none"}
+        server = stack.enter_context(
+            running(with_database(tmp_path), RETAINER_MAIL_FROM="post@agency.example", **settings)
+        )
+        key = server.agency("Stops", "enterprise")["key"]
+        client = stack.enter_context(server.client(key))
+        client.post("/sites", {"url": f"http://{address[0]}/"})
+        client.post("/webhooks", {"url": f"http://{address[1]}/"})
+        lines = [{"description": "Design", "unit_price": "500"}]
+        invoice = client.post(
+            "/invoices", {"client_id": client.post("/clients", {"name": "X"}).data["id"]} | {"lines": lines}
+        )
+        assert client.post(f"/invoices/{invoice.data['id']}/send", {"to": ["ana@lindner.example"]}).status == 201
+        for host in (site, receiver, mail):
+            host.settimeout(PATIENCE)
+            stack.enter_context(host.accept()[0])
+        sender = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
+        head = f"POST {BASE_PATH}/clients HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 9"
+        sender.sendall(f"{head}\r\n\r\n{{".encode())
+        client.get("/me")  # the server has taken the other request, too
+        began = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - began < 13, "the seconds of a body, which are more than those of the hosts"
+        assert "exceeded its time limit" not in server.log()
+
+
+@only_full
 def test_systemd_hands_over_a_socket_and_is_told_when_the_server_is_ready(tmp_path):
     """While the server restarts, connections wait in the socket, which is systemd's."""
     port = free_port()

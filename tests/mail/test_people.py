@@ -11,8 +11,10 @@ from testing.agencies import RENDERERS, SITE
 from retainer.app import App
 from retainer.identity import closing
 from retainer.identity.people import users
+from retainer.mail import people
 from retainer.server.monitoring import housekeeping
 from retainer.settings import Settings
+from retainer.store.engines.base import Unavailable
 from tests.console.visitor import PASSWORD as KNOWN
 from tests.console.visitor import Fields, Visitor, admin_of, user_of
 from tests.mail.server import SENDER
@@ -224,6 +226,24 @@ def test_emails_that_wait_are_bounded(api, post, monkeypatch):
     asked.send(api.store)
     post.send()
     assert [got.recipient for got in post.server.got] == ["max@north.example"]
+
+
+def test_a_link_that_the_database_did_not_take_is_tried_again_after_the_others(api, post, monkeypatch):
+    asked, is_away = api.app.housekeeping.links_asked, [True]
+
+    def ask_for_link(store, email):
+        if email == "max@north.example" and is_away:
+            raise Unavailable(is_away.pop())
+        people.ask_for_link(store, email)
+
+    monkeypatch.setattr(housekeeping, "ask_for_link", ask_for_link)
+    for email in ("max@north.example", "ana@north.example"):
+        asked.note(email)
+    with pytest.raises(Unavailable):
+        asked.send(api.store)
+    asked.send(api.store)
+    post.send()
+    assert [got.recipient for got in post.server.got] == ["ana@north.example", "max@north.example"]
 
 
 def test_the_form_asks_for_an_email(api):

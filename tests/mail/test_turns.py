@@ -96,3 +96,19 @@ def test_an_account_that_stops_waiting_leaves_nothing_behind():
         assert await crowd.ask(6, 6) == [6, 6]
 
     of_crowd(scene)
+
+
+def test_a_message_costs_as_much_however_many_accounts_wait(monkeypatch):
+    accounts, asked, ask = range(200), [], getattr(MailTurns, "_next")  # noqa: B009  # how often it is asked is its cost
+    monkeypatch.setattr(MailTurns, "_next", lambda each: asked.append(1) or ask(each))
+
+    async def send(of_all, account):
+        async with of_all.of(account):
+            await asyncio.sleep(0)
+
+    async def morning():
+        of_all = MailTurns(TOTAL)
+        await asyncio.gather(*(send(of_all, account) for account in accounts))
+
+    asyncio.run(morning())
+    assert len(asked) < 5 * len(accounts), "not each account that waits, for each message"

@@ -3,9 +3,12 @@
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from retainer.background import MAX_PAUSE
 from retainer.outbound import loop
 from retainer.outbound.loop import BackgroundLoop
+from retainer.store.engines.base import AccountPaused
 
 FAILS, WORKS = True, False
 
@@ -50,3 +53,19 @@ def test_the_pause_of_a_loop_doubles_with_each_failure_and_a_success_ends_that(a
 
 def test_the_pause_of_a_loop_has_a_maximum(api, monkeypatch):
     assert pauses(api, monkeypatch, [FAILS] * 8) == [1, 2, 4, 8, 16, MAX_PAUSE, MAX_PAUSE]
+
+
+def test_work_that_is_refused_while_its_account_pauses_is_done_after_that(api, monkeypatch):
+    """It would wait for the end of its lease, ten minutes for a message, each time that its account writes much."""
+    refused = [AccountPaused("paused", 1) for _ in range(3)]
+
+    def action():
+        if refused:
+            raise refused.pop()
+        return "done"
+
+    assert asyncio.run(Loop(api, []).in_database(action)) == "done"
+    refused += [AccountPaused("paused", 1)] * 9
+    monkeypatch.setattr(loop, "PAUSE_SECONDS", 0)
+    with pytest.raises(AccountPaused):
+        asyncio.run(Loop(api, []).in_database(action))

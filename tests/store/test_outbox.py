@@ -23,6 +23,7 @@ from retainer.store.announcements import deleting, maintaining, updating
 from retainer.store.engines import Sqlite, postgresql_writers
 from retainer.store.outbox import Outbox
 from retainer.store.tables import ACCOUNT, NOW, ONCE, events, totals
+from retainer.values.exact import as_instant
 from tests.databases import PATIENCE, each_database, only_postgresql
 from tests.factories import ApiClient
 
@@ -251,6 +252,9 @@ def test_old_events_are_pruned_but_the_newest(api, other_tenant, monkeypatch):
         assert (api.sql(kept, api.account_id), api.sql(kept, other_tenant.account_id)) == ([(4,)], [(1,)])
         clock.shift(timedelta(days=60))
         assert housekeeping.delete_old(api.store, housekeeping.EVENTS, 30) == 0
+        with api.store.unscoped() as tx:
+            before = as_instant(datetime.now(UTC))
+            assert tx.all(housekeeping.EVENTS[0].accounts, before=before) == [], "no write for each that only has one"
         other_tenant.make("/tags")
         assert api.sql(kept, other_tenant.account_id) == [(1,), (2,)]
 

@@ -1,6 +1,7 @@
 """The recorder loses nothing that it need not, and writes nothing twice; old requests are deleted."""
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -178,6 +179,26 @@ def test_old_requests_are_deleted_a_batch_at_a_time_and_newer_ones_stay(both, mo
     assert kept(api) == 60
     assert [housekeeping.delete_old(api.store, housekeeping.REQUESTS, 0) for _ in range(4)] == [20, 20, 20, 0]
     assert kept(api) == 0
+
+
+def test_a_pass_that_has_taken_its_time_leaves_other_accounts_to_the_next_one(both, monkeypatch):
+    """The thread of a server has other chores; with thousands of accounts, one pass would keep it for minutes."""
+    monkeypatch.setattr(housekeeping, "PASS_SECONDS", 0)
+    for each in both:
+        write(each, answered(each, time=later(-86400, utcnow())))
+    assert [housekeeping.delete_old(both[0].store, housekeeping.REQUESTS, 0) for _ in range(3)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("found", "seconds"), [(9, 60), (10, 2)])
+def test_what_has_just_become_old_waits_unless_it_is_a_whole_batch(api, monkeypatch, found, seconds):
+    """Under steady load there is always something, and each pass is a transaction of each account."""
+    monkeypatch.setattr(housekeeping, "BATCH_SIZE", 10)
+    write(api, *(answered(api, time=later(-86400 * 400 - n, utcnow())) for n in range(found)))
+    (chore,) = (each for each in api.app.housekeeping.chores if each.name == "deleting old requests")
+    began = time.monotonic()
+    chore.do(lambda what, error: pytest.fail(f"{what}: {error}"))
+    assert kept(api) == 0
+    assert seconds <= chore.due_at - began < seconds + 1
 
 
 def test_a_server_deletes_old_requests_and_later_their_sums(api):

@@ -1,5 +1,8 @@
 """Signed-in users and operators: actors of the console and the command line."""
 
+import math
+import random
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
@@ -146,17 +149,23 @@ def select_operator(table: Table) -> Select[Any]:
     return OPERATORS.select_from(joined).where(table.c.id == bindparam("id"))
 
 
-def in_accounts(store: Store, found: SelectBase, work: Callable[[Tx], int], **values: object) -> int:
+def in_accounts(
+    store: Store, found: SelectBase, work: Callable[[Tx], int], seconds: float = math.inf, /, **values: object
+) -> int:
     """Do work in a transaction of each account that a statement finds; return the sum of its results.
 
-    An account that is deleted meanwhile is left out.
+    An account that is deleted meanwhile is left out, and so are those that are left after some seconds. Chance decides
+    which these are, so that each gets its turn.
     """
     with store.unscoped() as tx:
         account_ids = [account_id for (account_id,) in tx.all(found, **values)]
-    total = 0
+    random.shuffle(account_ids)
+    total, end = 0, time.monotonic() + seconds
     for account_id in account_ids:
         row = store.unscoped_one(select_operator(accounts), id=account_id)
         if row is not None:
             with store.begin(operator(row), write=True) as tx:
                 total += work(tx)
+        if time.monotonic() > end:
+            break
     return total

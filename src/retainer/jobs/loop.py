@@ -11,7 +11,7 @@ from retainer.background import Report
 from retainer.identity.actors import in_accounts, operator_of
 from retainer.jobs.jobs import ARCHIVE, DAILY, EXPORT, FILES_KEPT, IS_OPEN, KEPT, STOP_ALL, UPLOAD, UPLOADS_KEPT, start
 from retainer.jobs.kinds import Job, JobKinds
-from retainer.jobs.step import DUE, LEASE, DueJob, do_step, due_of
+from retainer.jobs.step import DUE, LEASE, DueJob, begin, do_step, due_of
 from retainer.outbound.loop import BackgroundLoop
 from retainer.outbound.pause import SUSPENDED
 from retainer.schema.columns import in_literals
@@ -69,8 +69,10 @@ class Jobs(BackgroundLoop[DueJob]):
         refresh(self.store)
 
     async def serve(self, work: DueJob) -> None:
+        step = begin
         try:
-            while await self.in_database(partial(do_step, self.store, self.kinds, work)):
+            while await self.in_database(partial(step, self.store, self.kinds, work)):
+                step = do_step
                 if self.stopped.is_set():
                     await self.in_database(partial(release, self.store, work))
                     break

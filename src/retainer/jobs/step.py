@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from datetime import time as time_of_day
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import and_, bindparam, select, update
 
 from retainer.errors import FieldErrors, Refusal, marked, part
 from retainer.identity.actors import Person, absent_user, operator_of
@@ -18,6 +18,7 @@ from retainer.outbound.pause import SUSPENDED
 from retainer.schema.columns import in_literals
 from retainer.schema.jobs import jobs
 from retainer.store.engines.base import Columns, TransientConflict, Unavailable
+from retainer.store.engines.sql import INSTANT
 from retainer.store.row_mapper import row_mapper
 from retainer.store.tables import NOW
 from retainer.store.tx import RolledBack, Store, Tx
@@ -58,13 +59,18 @@ IS_LEASED = and_(jobs.c.next_step_at == bindparam("until"), jobs.c.account_id.no
 LEASED = row_mapper(jobs, Job).one.where(IS_LEASED)
 LOCK_LEASED = select(jobs.c.id).where(THIS, IS_LEASED).with_for_update()
 IS_DUE = and_(jobs.c.next_step_at <= NOW, jobs.c.account_id.not_in(SUSPENDED))
-DUE = Leases(DueJob, jobs, jobs.c.next_step_at, IS_DUE, attempts=jobs.c.attempts)
+BEGIN = (
+    update(jobs)
+    .where(THIS, IS_LEASED)
+    .values(next_step_at=bindparam("renewed", type_=INSTANT), attempts=jobs.c.attempts + 1)
+)
+DUE = Leases(DueJob, jobs, jobs.c.next_step_at, IS_DUE)
 
 
 def due_of(kinds: JobKinds) -> Leases[DueJob]:
     """Return the leases of the jobs of these kinds: a newer version may have started others, which wait for it."""
     is_known = in_literals(jobs.c.kind, sorted(kinds))
-    return Leases(DueJob, jobs, jobs.c.next_step_at, and_(IS_DUE, is_known), attempts=jobs.c.attempts)
+    return Leases(DueJob, jobs, jobs.c.next_step_at, and_(IS_DUE, is_known))
 
 
 class LeaseEnded(Exception):
@@ -77,6 +83,19 @@ class RowRefused(Exception):
     def __init__(self, number: int, refusal: Refusal) -> None:
         super().__init__()
         self.number, self.refusal = number, refusal
+
+
+def begin(store: Store, kinds: JobKinds, work: DueJob) -> bool:
+    """Count an attempt, and do the first step of a leased job; return whether it goes on.
+
+    Its lease may have been used up behind the steps of other accounts, which is no failure of this one.
+    """
+    with store.begin(operator_of(store, work.account_id), write=True) as tx:
+        renewed = instant_after(tx.now, LEASE)
+        if not tx.change(BEGIN, job=work.id, until=work.leased_until, renewed=renewed):
+            return False
+    work.leased_until = renewed
+    return do_step(store, kinds, work)
 
 
 def do_step(store: Store, kinds: JobKinds, work: DueJob) -> bool:

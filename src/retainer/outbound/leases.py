@@ -67,17 +67,10 @@ class Leases(Generic[Work]):
     """The rows of a table that have work while `is_due`: a process leases them, so that no other one works on them.
 
     A lease moves the `time` of a row, unless another process has moved it. If the process dies, the row is due again
-    when the lease ends. `attempts` counts the leases of a row.
+    when the lease ends.
     """
 
-    def __init__(
-        self,
-        work: type[Work],
-        table: Table,
-        time: Column[Any],
-        is_due: ColumnElement[bool],
-        attempts: Column[int] | None = None,
-    ) -> None:
+    def __init__(self, work: type[Work], table: Table, time: Column[Any], is_due: ColumnElement[bool]) -> None:
         self.work = work
         columns = [time if name == "due_at" else table.c[name] for name in work.__struct_fields__[1:]]
         self.due = (
@@ -88,8 +81,7 @@ class Leases(Generic[Work]):
         )
         """The work that has waited longest; without that of accounts at their limit."""
         this = (table.c.account_id == bindparam("account"), table.c.id == bindparam("id"), time == bindparam("seen"))
-        counted = {} if attempts is None else {attempts.name: attempts + 1}
-        self.lease = maintaining(table, *this, values={time.name: bindparam("until"), **counted})
+        self.lease = maintaining(table, *this, values={time.name: bindparam("until")})
 
     def claim(self, store: Store, places: Places, length: timedelta) -> list[Work]:
         def find(tx: Transaction, limit: int) -> list[Work]:

@@ -15,6 +15,7 @@ from retainer.background import MAX_PAUSE, Background, Chore, Report
 from retainer.outbound.client import GuardedClient, Overloaded
 from retainer.outbound.leases import Leases, Places, Work
 from retainer.settings import Network
+from retainer.store.engines.base import AccountPaused
 from retainer.store.tx import Store
 
 TICK_SECONDS = 0.5
@@ -23,6 +24,8 @@ CLUSTER_SECONDS = 2
 REFRESH_SECONDS = 60
 STOP_SECONDS = 10
 """Maximum time that `stop` waits, which includes saving the results of what ends soon."""
+PAUSE_SECONDS = 8
+"""How long work waits for a turn to write while its account, which writes much itself, pauses again and again."""
 DRAIN_SECONDS = 5
 """After a stop, time for work that has begun."""
 
@@ -116,7 +119,15 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
             self.report(f"{self.task} ({work.id} of account {work.account_id})", error)
 
     async def in_database(self, action: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._database, action)
+        """Do something in the thread of the database; again while its account pauses, and others use the thread."""
+        end = time.monotonic() + PAUSE_SECONDS
+        while True:
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._database, action)
+            except AccountPaused:  # what raised it was not executed
+                if time.monotonic() > end:
+                    raise
+            await asyncio.sleep(TICK_SECONDS / 4)
 
 
 class RequestLoop(BackgroundLoop[Work], ABC):

@@ -26,7 +26,7 @@ jobs = col.account_table(
     *col.indexes("created_at id"),
 )
 """`next_step_at` is when the next step is due, or while a process works on it, when its lease ends; null: it has ended.
-`attempts` is how many times it was leased since its last progress.
+`attempts` is how many times a process has begun to work on it since its last progress.
 `position` is the place of the last row that was written or refused, and means what the kind of job says."""
 
 job_refusals = col.keyed_table(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,42 +20,47 @@ class MailTurns:
     def __init__(self, total: int) -> None:
         self.total = total
         self._held: defaultdict[int, list[float]] = defaultdict(list)
-        self._waiting = Counter[int]()
+        self._waiting: defaultdict[int, deque[asyncio.Future[float]]] = defaultdict(deque)
         self._slow: set[int] = set()
         self._turn, self._last_turns = 0, dict[int, int]()
-        self._changed = asyncio.Condition()
 
     @asynccontextmanager
     async def of(self, account_id: int) -> AsyncIterator[None]:
         """Hold a connection of an account, once it is its turn."""
-        async with self._changed:
-            self._waiting[account_id] += 1
-            try:
-                await self._changed.wait_for(lambda: self._next() == account_id)
-            finally:
-                self._waiting -= Counter((account_id,))
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting[account_id].append(turn)
+        self._hand_out()
+        try:
+            await turn
+            yield
+        finally:
+            if not turn.cancelled():
+                self._leave(account_id, turn.result())
+            self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Hand out what is free, and wake only those who get it: each morning, many accounts wait at once."""
+        while (account_id := self._next()) is not None:
+            turn = self._waiting[account_id].popleft()
+            if not self._waiting[account_id]:
+                del self._waiting[account_id]
+            if turn.cancelled():
+                continue
             began = time.monotonic()
             self._held[account_id].append(began)
             self._turn += 1
             self._last_turns[account_id] = self._turn
-            self._changed.notify_all()
-        try:
-            yield
-        finally:
-            self._leave(account_id, began)
-            async with self._changed:
-                self._changed.notify_all()
+            turn.set_result(began)
 
     def _next(self) -> int | None:
-        able = filter(self._may, self._waiting)
+        free = self.total - sum(map(len, self._held.values()))
+        may_be_slow = sum(len(began) for each, began in self._held.items() if self._is_slow(each)) < self.total - 1
+        able = (
+            each
+            for each in (self._waiting if free else ())
+            if len(self._held.get(each, ())) < free and (may_be_slow or not self._is_slow(each))
+        )
         return min(able, key=lambda each: self._last_turns.get(each, 0), default=None)
-
-    def _may(self, account_id: int) -> bool:
-        held = {each: len(began) for each, began in self._held.items()}
-        if held.get(account_id, 0) >= self.total - sum(held.values()):
-            return False
-        slow = sum(count for each, count in held.items() if self._is_slow(each))
-        return slow < self.total - 1 or not self._is_slow(account_id)
 
     def _is_slow(self, account_id: int) -> bool:
         began = self._held.get(account_id)

@@ -137,6 +137,7 @@ class Bodies:
 
     def _end_late(self, exchange: Exchange) -> None:
         exchange.coming.cancel()  # or the server would go on receiving it
+        exchange.is_quick = False  # this thread ends the waits of all requests, and answers none
         self._judge(exchange)
 
     def _judge(self, exchange: Exchange) -> None:

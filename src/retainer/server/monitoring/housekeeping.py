@@ -22,6 +22,7 @@ from retainer.schema.requests import idempotency_keys, operation_hours, refusals
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import ONCE, events, totals
@@ -39,6 +40,8 @@ SUMS_DAYS = 90
 """How long sums of requests are kept at least."""
 BATCH_SIZE = 5000
 """Number of rows that one transaction deletes, plus those with the same place in the order as the last one."""
+PASS_SECONDS = 1.0
+"""How long a thread that has other chores deletes old rows at a time."""
 NOTED_SECONDS = 60
 """Minimum time between two writes of the same key, session or link."""
 MAX_ASKED = 1000
@@ -58,6 +61,8 @@ OPENED = (
     .values(last_opened_at=bindparam("at"))
 )
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
+EACH = true()
+OLDEST = select(func.min(idempotency_keys.c.created_at))
 
 
 class UsageRecorder:
@@ -105,25 +110,47 @@ class AskedLinks:
     def send(self, store: Store) -> None:
         for email in [*self._asked]:
             del self._asked[email]
-            ask_for_link(store, email)
+            try:
+                ask_for_link(store, email)
+            except Unavailable:  # people were told that it is sent: it is tried again, after the others
+                self._asked[email] = None
+                raise
 
 
-def delete_responses(store: Store) -> int:
+def delete_responses(store: Store) -> timedelta | None:
+    """Delete the old responses of the first minute that has some; return the time until the next one's, if it is old.
+
+    So many fit into a transaction, however many are left of a time in which no server ran.
+    """
+    before = as_instant(datetime.now(UTC) - RETENTION)
     with store.unscoped(write=True) as tx:
-        return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
+        oldest: str | None = tx.value(OLDEST)
+        if oldest is None or oldest > before:
+            return None
+        until = instant_after(oldest, timedelta(minutes=1))
+        tx.run(OLD, before=min(until, before))
+        return timedelta(seconds=NOTE_SECONDS) if until < before else None
 
 
 class RetentionRule:
     """Rows of each account that are deleted once their `time` is old, in an order that is also that of their times.
 
     Where it is not, as in the demo, all from the first young one on stay. Small batches let no writer wait for long.
+    The newest row of an account stays with `keeps_newest`, and those that `may_go` does not name.
     """
 
-    def __init__(self, time: Column[Any], order: Column[Any], may_go: ColumnElement[bool] | None = None) -> None:
+    def __init__(
+        self, time: Column[Any], order: Column[Any], may_go: ColumnElement[bool] = EACH, *, keeps_newest: bool = False
+    ) -> None:
         self.table = table = order.table
-        before, may_go = bindparam("before", type_=time.type), true() if may_go is None else may_go
-        first = select(time).where(table.c.account_id == totals.c.account_id).order_by(order).limit(1)
-        self.accounts = select(totals.c.account_id).where(ONCE, first.scalar_subquery() < before)
+        before = bindparam("before", type_=time.type)
+        of_account = select(order).where(table.c.account_id == totals.c.account_id, may_go).limit(1)
+        first = of_account.order_by(order)
+        is_old = [first.with_only_columns(time).scalar_subquery() < before]
+        if keeps_newest:  # the next one follows its id
+            is_old.append(first.scalar_subquery() < of_account.order_by(order.desc()).scalar_subquery())
+            may_go = order < NEWEST_ID
+        self.accounts = select(totals.c.account_id).where(ONCE, *is_old)
         batch = select(order, time.label("time")).where(may_go).order_by(order).limit(bindparam("batch")).subquery()
         last = select(func.max(batch.c[order.name])).where(batch.c.time < before).scalar_subquery()
         young = select(func.min(batch.c[order.name])).where(batch.c.time >= before).scalar_subquery()
@@ -136,20 +163,20 @@ class RetentionRule:
                 tx.count(self.table, -deleted)
             return deleted
 
-        return in_accounts(store, self.accounts, delete_batch, before=before)
+        return in_accounts(store, self.accounts, delete_batch, PASS_SECONDS, before=before)
 
 
 REQUESTS = [RetentionRule(table.c.answered_at, table.c.answered_at) for table in (refusals, requests)]
 SUMS = [RetentionRule(table.c.hour, table.c.hour) for table in (request_hours, operation_hours)]
 EVENTS = [
-    RetentionRule(events.c.at, events.c.id, events.c.id < NEWEST_ID),  # the next event follows the id of the newest one
+    RetentionRule(events.c.at, events.c.id, keeps_newest=True),
     RetentionRule(webhook_deliveries.c.created_at, webhook_deliveries.c.id, webhook_deliveries.c.status != "pending"),
 ]
 """Pending deliveries stay until their sender has noticed that the event is gone."""
 
 
 def delete_old(store: Store, kept: Iterable[RetentionRule], days: int) -> int:
-    """Delete a batch of each account's rows that are older than these days; return how many were deleted."""
+    """Delete a batch of rows of accounts that are older than these days; return how many were deleted."""
     before = as_instant(datetime.now(UTC) - timedelta(days=days))
     return sum(each.delete_old(store, before) for each in kept)
 
@@ -226,9 +253,12 @@ class Housekeeping(Background):
         return timedelta(seconds=ERASE_SECONDS) if erase_due(self.store, self.log.warning) else None
 
     def _deleting(self, name: str, every: float, kept: list[RetentionRule], days: int) -> Chore:
-        """Return the chore that deletes older rows: a batch, and soon another one if it found some."""
+        """Return the chore that deletes older rows: a batch, and soon another one if it was full.
+
+        While requests come, some rows have just become old at any time: they wait for the next regular one.
+        """
 
         def delete_batch() -> timedelta | None:
-            return timedelta(seconds=NOTE_SECONDS) if delete_old(self.store, kept, days) else None
+            return timedelta(seconds=NOTE_SECONDS) if delete_old(self.store, kept, days) >= BATCH_SIZE else None
 
         return Chore(f"deleting old {name}", every, delete_batch)
