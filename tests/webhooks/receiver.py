@@ -1,6 +1,7 @@
 """A receiver of webhooks on a loopback address, and an agency whose webhooks call it."""
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_network
@@ -34,6 +35,11 @@ class Listener(ThreadingHTTPServer):
 
     request_queue_size = 256
     daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A sender that stops hangs up, which is no error of the receiver."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Receiver:
