@@ -31,7 +31,6 @@ NO_MONEY = (
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
     "app.py": {"float"},  # seconds of a renderer
-    "batches/archives.py": {"literal"},  # seconds of a step
     "kernel/representations.py": {"float"},  # the same
     "kernel/downloads.py": {"float"},  # how long a copy is kept
     "errors.py": {"literal"},  # how near a suggested name is
