@@ -67,7 +67,8 @@ def test_retention_deletes_what_is_old_of_accounts_on_all_nodes(both_agencies):
     assert housekeeping.delete_old(store, housekeeping.EVENTS, 90) == 2 * 2, "the newest event of an account stays"
     assert housekeeping.delete_old(store, housekeeping.REQUESTS, 90) == 2
     assert housekeeping.delete_old(store, housekeeping.SUMS, 90) == 2 * 2
-    assert housekeeping.delete_responses(store) == 2 * 3
+    assert housekeeping.delete_responses(store) is not None, "the responses of a minute, and there may be more"
+    assert housekeeping.delete_responses(store) is None
     sessions.delete_expired(store)
     for api in both_agencies:
         with api.operating() as tx:
