@@ -15,8 +15,8 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Instant, read_instant
 from retainer.values.parameters import read_number
 
-AccountAction = Literal["account opened", "account changed", "API switched on", "API switched off"]
-AccountEnd = Literal["account exported", "account suspended", "account resumed", "account deletion announced"]
+AccountAction = Literal["account opened", "account changed", "account exported", "API switched on", "API switched off"]
+AccountEnd = Literal["account suspended", "account resumed", "account deletion announced"]
 KeyAction = Literal["key created", "key changed", "key rotated", "key handed over", "key revoked"]
 UserAction = Literal["user created", "user changed", "user deactivated", "user activated", "link created"]
 SignInAction = Literal["password set", "signed in", "signed out", "sign-in failed", "session revoked"]

@@ -181,7 +181,10 @@ def compose(
         tx.error("subject", NOT_HERE)
     if LINK in letter.text and name not in LINKED:
         tx.error("message", NO_PAGE)
-    for field, text in (("subject", body.subject), ("message", body.message)):  # stored texts were checked as such
+    for field, text in (
+        ("subject", body.subject),
+        ("message", body.message),
+    ):  # those of the settings are checked there
         if name == "credit_note" and text and DUE_DATE in text:  # it would stay blank in the middle of a sentence
             tx.error(field, NO_DUE_DATE)
     recipients = Recipients(to, body.cc, body.bcc, body.reply_to or tx.value(REPLIES) or own_address(tx))

@@ -79,8 +79,8 @@ def work(
         connections = _max_connections()
         gate = app.gate
         guard = ConnectionGuard(app.settings, gate.underway, gate.pending.end_those_of, connections, app.log.failure)
-        work = [*background_work(app, searches.run)]
-        for background in (app.housekeeping, gate.clock, *work, *([guard] if sys.platform == "linux" else [])):
+        loops = [*background_work(app, searches.run)]
+        for background in (app.housekeeping, gate.clock, *loops, *([guard] if sys.platform == "linux" else [])):
             background.start()
             chores.callback(background.stop)
         for address, sock in private.items():
@@ -95,7 +95,7 @@ def work(
         signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
         chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
-        serve(app, listener, connections, work)
+        serve(app, listener, connections, loops)
 
 
 class Loop:
@@ -107,10 +107,10 @@ class Loop:
     call_soon_threadsafe = call_soon
 
 
-def serve(app: App, listener: socket.socket, connections: int, work: Iterable[Background]) -> None:
+def serve(app: App, listener: socket.socket, connections: int, loops: Iterable[Background]) -> None:
     """Serve with Granian, without its main process (decision 11) and without an event loop of Python, until SIGTERM.
 
-    Then `work` in the background begins nothing more, and what has begun ends in the same seconds as the requests.
+    Then the `loops` of background work begin nothing more, and what has begun ends in the same seconds as the requests.
 
     Granian's threads call `App.take` with each request. It uses private names of Granian, so pyproject.toml pins the
     version, and `tests/test_http_server.py` names them.
@@ -136,7 +136,7 @@ def serve(app: App, listener: socket.socket, connections: int, work: Iterable[Ba
 
     def stop(*_: object) -> None:
         app.ending.is_draining = True  # requests that wait for events are answered now
-        for each in work:
+        for each in loops:
             each.stopped.set()
         stopping.set()
 

@@ -34,8 +34,8 @@ from retainer.web.forms import Form
 
 PATH = "/import"
 CHECK, TRY = "check", "try"
-TRY_LABEL = "Try without saving"
 """The steps of the buttons that only read the file, and that do everything and keep nothing."""
+TRY_LABEL = "Try without saving"
 OPTIONS = tuple(
     (f"{importer.name} {source.name}", f"{importer.title} from {source.title}")
     for importer in (*[each for each in IMPORTERS.values() if each.name != "time"], IMPORTERS["time"])

@@ -158,7 +158,7 @@ class RequestTurns:
             self._relieving.release()
 
     def _let_slow_ones_stand_aside(self) -> None:
-        """Let slow requests continue beside those of other accounts, which get their turns."""
+        """Move slow requests aside, where they run on, and give their turns to other accounts."""
         end = time.monotonic() - SHORT_SECONDS
         for turn in list(self._held):
             if turn.began > end or len(self._aside) >= self.places_aside or not self.running.has_other(turn.subject):

@@ -94,7 +94,7 @@ def served_alone(database: Path) -> Iterator[bool]:
 
 
 def is_served(database: Path) -> bool:
-    """Whether a server of this machine serves a database now, as far as this user can see."""
+    """Return whether a server of this machine serves a database now, as far as this user can see."""
     try:
         with database.with_suffix(".serving").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
