@@ -24,7 +24,7 @@ from retainer.settings import BASE_PATH
 
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
-TARGET, MIDDLE, WRITE = 1.5, "... middle page", "POST /time-entries"
+TARGET, LAST, MIDDLE, WRITE = 1.5, "... last page", "... middle page", "POST /time-entries"
 WRITE_DAYS = 20  # on which each key records time
 RECORDS = 10  # of each kind are read: those with the most children
 OPERATIONS = [
@@ -60,7 +60,7 @@ def endless_requests(made: Account, server: Server) -> dict[str, Iterator[bytes]
         for operation in OPERATIONS
     }
     reads |= {
-        "... last page": [f"/time-entries?page={pages}"],
+        LAST: [f"/time-entries?page={pages}"],
         MIDDLE: [middle],
         "... page after a cursor in the middle": [cursor_of(server, middle, made.keys[0])],
         "... ?user_id=": [f"/time-entries?user_id={rng.randint(1, USERS)}" for _ in made.keys],
@@ -125,7 +125,7 @@ def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
     for kind, rounds in found.items():
         small, large = (statistics.median(column) for column in zip(*rounds, strict=True))
         ratio = statistics.median(large / small for small, large in rounds)
-        target = "" if kind == MIDDLE else f"{TARGET:.1f}"
+        target = "" if kind in {LAST, MIDDLE} else f"{TARGET:.1f}"
         print(line.format(kind, f"{small:,.0f}", f"{large:,.0f}", f"{ratio:.1f}", target).rstrip())
 
 

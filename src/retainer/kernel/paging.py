@@ -1,7 +1,7 @@
 """Lists: pages, sorting, links and totals; and followed lists, to whose end records are added in order."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -24,8 +24,8 @@ from retainer.kernel.cursors import (
 from retainer.kernel.http import Request
 from retainer.kernel.query import Filter, FilterShapes, Readers, conditions, others_of, parameters, shapes_of
 from retainer.kernel.selection import Included
-from retainer.store.engines.base import Row
-from retainer.store.row_mapper import R, row_mapper
+from retainer.store.engines.sql import comma_list, json_row
+from retainer.store.row_mapper import R, RowMapper, decode_rows, row_mapper
 from retainer.store.statements import DeferredStatement
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
@@ -57,15 +57,15 @@ class Page(msgspec.Struct, frozen=True):
     def link(self, number: int) -> str:
         return f"{self.url}?{self.others}page={number}"
 
-    def next_link(self, row: Row, keys: int) -> str:
-        """Return the address of the page after this one, which begins after `row`, whose sort keys come second."""
-        cursor = Cursor(self.list_id, self.number + 1, self.sort, row[1 : keys + 1])
+    def next_link(self, last: Sequence[Any]) -> str:
+        """Return the address of the page after this one, which begins after a record with these sort keys."""
+        cursor = Cursor(self.list_id, self.number + 1, self.sort, tuple(last))
         text = urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
         return f"{self.link(cursor.page)}&cursor={text}"
 
 
-Form = Literal["counted", "uncounted", "offset"]
-"""What the statement for a page is like: the first page has the total or not, others have an OFFSET and the total."""
+Start = Literal["first", "offset"] | tuple[bool, ...]
+"""Where a page begins: with the first record, at an OFFSET, or after a cursor, of whose values these are null."""
 
 
 class ListShape(NamedTuple):
@@ -176,30 +176,24 @@ def take_page(request: Request, filters: Filter, pairs: list[tuple[str, str]], f
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> ListPage[R]:
     """Return a page of the records `within` a parent that match the filters, with the total.
 
-    Each row has the total, so that one statement reads both; behind the end of the list, it is read by itself. A page
-    after a cursor reads one record more, to know whether there is a next page. Raises `validation_failed` for a
-    cursor of another list.
+    A page after a cursor reads one record more, to know whether there is a next page. Raises `validation_failed` for
+    a cursor of another list.
     """
     filter_shapes, values = shapes_of(filters, tx.actor.user_id)
     values |= within
     shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), page.sort)
     records, cursor, offset = row_mapper(table, model), page.cursor, (page.number - 1) * page.size
-    keys = keys_of(records, page.sort)
+    start: Start = "offset" if offset else "first"
     if cursor is not None:
-        check_cursor(cursor, keys)
-        nulls = tuple(value is None for value in cursor.values)  # which are compared in another way
-        statement = DeferredStatement(_rows, (shape, page.size + 1, "counted", nulls))
+        check_cursor(cursor, keys_of(records, page.sort))
+        start = tuple(value is None for value in cursor.values)
         values |= {f"cursor__{place}": value for place, value in enumerate(cursor.values) if value is not None}
-    else:
-        statement = DeferredStatement(_rows, (shape, page.size, "offset" if offset else "counted"))
-    is_first = not offset and cursor is None
-    if not is_first:
-        tx.snapshot()
-    rows = tx.all(statement, offset=offset, **values)
-    total = rows[0][-1] if rows else 0 if is_first else tx.value(DeferredStatement(_total, (shape,)), **values)
-    shown, has_more = rows[: page.size], len(rows) > page.size if cursor else (total or 0) > offset + page.size
-    next_link = page.next_link(shown[-1], len(keys)) if has_more and shown else None
-    return _paged(records.read_all(shown), page, total or 0, next_link)
+    size = page.size + 1 if cursor else page.size
+    ((found, total),) = tx.all(DeferredStatement(_page, (shape, size, start)), offset=offset, **values)
+    rows, total = _decode(found), total or 0  # an account without any record has no count
+    shown, has_more = rows[: page.size], len(rows) > page.size if cursor else total > offset + page.size
+    next_link = page.next_link(shown[-1][len(records.columns) :]) if has_more and shown else None
+    return _paged(_records(records, shown), page, total, next_link)
 
 
 def first_records(
@@ -208,8 +202,18 @@ def first_records(
     """Return the first records of a list, without a count of the others, which may be many."""
     filter_shapes, values = shapes_of(filters, tx.actor.user_id)
     shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), sort)
-    rows = tx.all(DeferredStatement(_rows, (shape, size, "uncounted")), **values, **within)
-    return row_mapper(table, model).read_all(rows)
+    found = tx.value(DeferredStatement(_rows, (shape, size, "first")), **values, **within)
+    return _records(row_mapper(table, model), _decode(found))
+
+
+def _decode(text: str | None) -> list[list[Any]]:
+    """Return the rows of a page, each with the sort keys behind the columns of its record."""
+    return decode_rows(f"[{text}]") if text else []
+
+
+def _records(mapper: RowMapper, rows: list[list[Any]]) -> list[Any]:
+    columns = len(mapper.columns)
+    return mapper.read_values(row[:columns] for row in rows)
 
 
 def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> ListPage[R]:
@@ -246,12 +250,16 @@ def _total(shape: ListShape) -> Select[Any]:
     return select(func.count()).select_from(shape.table).where(*_limits(shape))
 
 
-def _rows(shape: ListShape, size: int, form: Form, nulls: tuple[bool, ...] = ()) -> Select[Any]:
-    """Return the statement for a page, with the sort keys and the total in each row.
+def _page(shape: ListShape, size: int, start: Start) -> Select[Any]:
+    """Return the statement for the rows of a page, and the total."""
+    return _rows(shape, size, start).add_columns(_total(shape).scalar_subquery())
 
-    A page begins after a cursor if it has `nulls`, which say which of its values are null. LIMIT is literal and the
-    first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. A page with an OFFSET selects ids first,
-    because PostgreSQL would build all skipped rows, which takes seconds for a million.
+
+def _rows(shape: ListShape, size: int, start: Start) -> Select[Any]:
+    """Return the statement for the rows of a page, as one text: each row that is fetched may wait for the interpreter.
+
+    LIMIT is literal and the first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. A page with an
+    OFFSET selects ids first, because PostgreSQL would build all skipped rows, which takes seconds for a million.
     """
     table, records = shape.table, row_mapper(shape.table, shape.model)
     indexed = keys_of(records, shape.sort)
@@ -259,15 +267,15 @@ def _rows(shape: ListShape, size: int, form: Form, nulls: tuple[bool, ...] = ())
     wheres = {name: parameter.where for name, parameter in parameters(shape.filter_type).items()}
     is_small = any(wheres[name].is_small and filter_shape is not False for name, filter_shape in shape.filters)
     keys = computed if is_small else indexed  # if few records match, an index in this order would scan all rows
-    limits = [*_limits(shape), *([follows(keys, nulls)] if nulls else [])]
-    rows = records.rows.add_columns(*(key.column.label(f"key_{place}") for place, key in enumerate(keys)))
-    if form != "uncounted":
-        rows = rows.add_columns(_total(shape).scalar_subquery().label("total"))
-    if form == "offset":
+    limits = [*_limits(shape), *([follows(keys, start)] if isinstance(start, tuple) else [])]
+    rows = select(json_row(*records.columns, *(key.column for key in keys)).label("row")).select_from(table)
+    if start == "offset":
         ids = select(table.c.id).where(*limits).order_by(*_order(keys))
         ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-        return rows.where(table.c.id.in_(ids)).order_by(*_order(computed))
-    return rows.where(*limits).order_by(*_order(keys)).suffix_with(text(f"LIMIT {size}"))
+        rows = rows.where(table.c.id.in_(ids)).order_by(*_order(computed))
+    else:
+        rows = rows.where(*limits).order_by(*_order(keys)).suffix_with(text(f"LIMIT {size}"))
+    return select(comma_list(rows.subquery("page").c.row))
 
 
 def _order(keys: list[SortKey]) -> Iterator[ColumnElement[object]]:

@@ -17,6 +17,7 @@ Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 BASE_FIELDS = frozenset(Record.__struct_fields__)
 decode_row = decoder(list[Any])
+decode_rows = decoder(list[list[Any]])
 R = TypeVar("R", bound=Record)
 
 
@@ -85,9 +86,12 @@ class RowMapper:
             self.one = self.rows.where(table.c.id == bindparam("id"))
 
     def read_all(self, rows: Iterable[Row]) -> list[Any]:
+        return self.read_values([decode_row(row[0]) for row in rows])
+
+    def read_values(self, rows: Iterable[list[Any]]) -> list[Any]:
+        """Return the records of decoded rows, each with the values of `columns`."""
         model, out, amounts, currency, records = self.model, self._out, self._amounts, self._currency, []
-        for row in rows:
-            values = decode_row(row[0])
+        for values in rows:
             for position, convert, empty in out:
                 if (value := values[position]) is not None:
                     values[position] = convert(value)

@@ -91,7 +91,7 @@ def start_of_day(instant: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:
-    """An aggregate: the values of a column as text, separated by commas, in any order."""
+    """An aggregate: the values of a column as text, separated by commas, in the order of a subquery that sorts them."""
     return DialectFunction(Text(), "group_concat({0})", "string_agg(CAST({0} AS TEXT), ',')", value)
 
 
