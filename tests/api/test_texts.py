@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.console.visitor import admin_of
 from tests.contract.cases import BODIES, CREATES, bare, body_schema, is_free_text, kinds, schema_fields, with_value
+from tests.databases import each_database
 from tests.factories import ApiClient
 from tests.length import IS_FULL
 
@@ -201,3 +202,13 @@ def test_a_long_run_of_combining_marks_is_refused_at_once(api: ApiClient):
         raw = f'{{"name": "A", "notes": "{text}"}}'.encode()
         assert api.call("POST", "/clients", raw=raw).errors["notes"] == [TOO_MANY_MARKS]
     assert api.create("/clients", name="A", notes="a" + "\u0301" * 30).status == 201
+
+
+@each_database  # each makes one text of a page in its own way
+def test_a_list_shows_every_text_as_it_was_sent(api: ApiClient):
+    notes = ["first\nsecond\r\nthird", "a,b],[c", '"\\n\\', "a\u2028b\u2029c\x1fd"]
+    for text in notes:
+        api.make("/clients", notes=text)
+    for query in ({}, {"per_page": 2, "page": 2}):
+        listed = api.get("/clients", {"sort": "id", **query}).data
+        assert [client["notes"] for client in listed] == notes[-len(listed) :]

@@ -17,7 +17,6 @@ Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 BASE_FIELDS = frozenset(Record.__struct_fields__)
 decode_row = decoder(list[Any])
-decode_rows = decoder(list[list[Any]])
 R = TypeVar("R", bound=Record)
 
 

@@ -91,8 +91,13 @@ def start_of_day(instant: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:
-    """An aggregate: the values of a column as text, separated by commas, in the order of a subquery that sorts them."""
+    """An aggregate: the values of a column as text, separated by commas, in any order."""
     return DialectFunction(Text(), "group_concat({0})", "string_agg(CAST({0} AS TEXT), ',')", value)
+
+
+def text_of_lines(value: ColumnElement[str]) -> ColumnElement[str]:
+    """An aggregate: the values of a column as lines of one text, in the order of the subquery that sorts them."""
+    return DialectFunction(Text(), "group_concat({0}, '\n')", "string_agg({0}, '\n')", value)
 
 
 def seconds_after(moment: ColumnElement[str], seconds: ColumnElement[int]) -> ColumnElement[str]:
