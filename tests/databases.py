@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
@@ -47,12 +47,15 @@ COLLECTED = datetime.now(UTC)
 """When tests were collected: none has travelled yet."""
 TIMEZONE = "Europe/Berlin"
 """That of the first agency."""
-TODAY = COLLECTED.astimezone(ZoneInfo(TIMEZONE)).date()
-"""The day of the first agency, which for an hour or two is not that of UTC."""
 CLUSTER = os.environ.get("RETAINER_TEST_CLUSTER", "")
 """The running Citus cluster that is the PostgreSQL of this run, as host:port,port,port; the first port is that of the
 coordinator, and all take connections of the user postgres."""
 WITHOUT_CLUSTER = "set RETAINER_TEST_CLUSTER to host:port,port,port of a coordinator and its workers"
+
+
+def today() -> date:
+    """Return the day of the first agency, which for an hour or two is not that of UTC, and may change in a run."""
+    return datetime.now(ZoneInfo(TIMEZONE)).date()
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:

@@ -16,11 +16,11 @@ from retainer.console.reports.figures import CHARTED, FIGURES, fact
 from retainer.reports.common import Period
 from retainer.reports.revenue import RevenueByClient
 from tests.console.visitor import Visitor, admin_of
-from tests.databases import TODAY, any_database
+from tests.databases import any_database, today
 from tests.factories import ApiClient
 
 pytestmark = any_database
-YEAR = f"from={TODAY.year - 1}-01-01&to={TODAY.year - 1}-12-31"
+YEAR = f"from={today().year - 1}-01-01&to={today().year - 1}-12-31"
 """The year in which `agency` has work; the year before has half of it."""
 
 
@@ -37,14 +37,14 @@ def bill(api: ApiClient, client: int, day: str, price: str, paid: str = "") -> N
 def owe(api: ApiClient, client: int, amount: str) -> None:
     """Credit a part of a paid invoice of last year, within that year."""
     (paid,) = api.get("/invoices", f"client_id={client}&status=paid").data
-    body = {"amount": amount, "issue_date": f"{TODAY.year - 1}-06-01"}
+    body = {"amount": amount, "issue_date": f"{today().year - 1}-06-01"}
     assert api.post(f"/invoices/{paid['id']}/credit-notes", body).status == 201
 
 
 @pytest.fixture
 def agency(api: ApiClient) -> dict[str, Any]:
     """Two clients with invoices in two years, a project with time, and an invoice in another currency."""
-    last, before = TODAY.year - 1, TODAY.year - 2
+    last, before = today().year - 1, today().year - 2
     optik = api.make("/clients", name="Optik Weiß")["id"]
     bakery = api.make("/clients", name='=cmd|"/c calc"!A1')["id"]
     american = api.make("/clients", name="Harbor", currency="USD")["id"]
@@ -84,7 +84,7 @@ def entry_of(agency: dict[str, Any], day: str, minutes: int) -> dict[str, Any]:
 
 
 def asked(api: ApiClient, report: str, **query: Any) -> Any:
-    days = {"from": f"{TODAY.year - 1}-01-01", "to": f"{TODAY.year - 1}-12-31"}
+    days = {"from": f"{today().year - 1}-01-01", "to": f"{today().year - 1}-12-31"}
     return api.get(f"/reports/{report}", days | query).data
 
 
@@ -95,11 +95,11 @@ def test_revenue_by_month_has_the_figures_of_the_api_beside_the_year_before(api,
     assert [Decimal(row["Invoiced (EUR)"]) for row in rows] == [Decimal(row["invoiced"]) for row in months]
     assert [Decimal(row["Collected (EUR)"]) for row in rows] == [Decimal(row["collected"]) for row in months]
     for number, row in enumerate(rows, 1):
-        end = (date(TODAY.year - 1, number, 28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        end = (date(today().year - 1, number, 28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
         totals = asked(api, "revenue-by-client", to=end.isoformat(), currency="EUR")["totals"]
         assert Decimal(row["Outstanding (EUR)"]) == Decimal(totals[0]["outstanding"] if totals else "0"), row
     march = rows[2]
-    assert march["Month"] == f"Mar {TODAY.year - 1}"
+    assert march["Month"] == f"Mar {today().year - 1}"
     assert march["Invoiced (EUR)"] == "1250.50"
     assert march["Revenue, year before (EUR)"] == "500.00"
     text = visitor.get(f"/console/reports/revenue-by-month?{YEAR}").text
@@ -124,7 +124,7 @@ def test_revenue_by_client_has_the_figures_of_the_api_and_runs_no_formula(api, v
 
 
 def test_a_client_with_revenue_only_a_year_before_is_in_the_table(api, visitor, agency):
-    query = f"from={TODAY.year}-01-01&to={TODAY}"
+    query = f"from={today().year}-01-01&to={today()}"
     rows = {row["Client"]: row for row in read_csv(visitor, "revenue-by-client", query)}
     assert rows["Optik Weiß"]["Revenue (EUR)"] == "0.00"
     assert Decimal(rows["Optik Weiß"]["Outstanding (EUR)"]) == 650
@@ -147,7 +147,7 @@ def test_utilisation_has_the_figures_of_the_api_and_the_target(api, visitor, age
 
 @pytest.mark.parametrize(("start", "end"), [("02-10", "05-09"), ("01-01", "12-31"), ("03-10", "03-10")])
 def test_utilisation_by_month_has_the_figures_of_a_report_about_each_month(api, visitor, agency, start, end):
-    year = TODAY.year - 1
+    year = today().year - 1
     first, last = f"{year}-{start}", f"{year}-{end}"
     retired = api.create("/time-entries", **entry_of(agency, f"{year}-04-01", 60), user_id=api.member_id)
     assert retired.status == 201
@@ -173,7 +173,7 @@ def test_utilisation_by_month_has_the_figures_of_a_report_about_each_month(api, 
 
 
 def test_who_left_counts_as_available_only_in_months_with_their_time(api, visitor, agency):
-    year = TODAY.year - 1
+    year = today().year - 1
     api.sql("UPDATE users SET is_active = $1 WHERE id = $2", False, api.member_id)
     rows = {row["Person"]: row for row in read_csv(visitor, "utilisation", table="Utilisation by month")}
     march, april = (int(rows[f"{name} {year}"]["Available time (minutes)"]) for name in ("Mar", "Apr"))
@@ -185,7 +185,7 @@ def test_who_left_counts_as_available_only_in_months_with_their_time(api, visito
 
 
 def test_a_person_without_time_a_year_before_has_no_figure_for_it(api, visitor, agency):
-    year = TODAY.year
+    year = today().year
     query = f"from={year - 2}-01-01&to={year - 2}-12-31"
     rows = read_csv(visitor, "utilisation", query)
     assert {row["Billable utilisation, year before (%)"] for row in rows} == {""}
@@ -208,7 +208,7 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
 def test_what_is_written_off_stands_beside_what_is_outstanding(api, visitor, agency):
     (invoice,) = api.get("/invoices", f"client_id={agency['bakery']}").data
     assert api.patch(f"/invoices/{invoice['id']}", {"status": "written_off"}).status == 200
-    query = f"from={TODAY.year - 1}-01-01&to={api.today}"
+    query = f"from={today().year - 1}-01-01&to={api.today}"
     by_client = {row["Client"]: row["Written off (EUR)"] for row in read_csv(visitor, "revenue-by-client", query)}
     assert by_client == {"Optik Weiß": "0.00", """'=cmd|"/c calc"!A1""": invoice["total"]}
     overview = {row["Figure"]: row["This period"] for row in read_csv(visitor, "overview", query)}
@@ -219,7 +219,7 @@ def test_what_is_written_off_stands_beside_what_is_outstanding(api, visitor, age
 
 def test_tax_has_the_figures_of_the_api_by_issue_by_payment_and_of_expenses(api, visitor, agency):
     api.set_account({"country": "DE", "vat_number": "DE136695976"})
-    last = TODAY.year - 1
+    last = today().year - 1
     swiss = api.make("/clients", name="Zoll", country="CH", tax_rate="0")["id"]
     bill(api, swiss, f"{last}-05-03", "70")
     german = api.make("/clients", name="Bäcker", country="DE", tax_rate="19")["id"]
@@ -258,7 +258,7 @@ def test_tax_has_the_figures_of_the_api_by_issue_by_payment_and_of_expenses(api,
 
 
 def test_tax_is_about_the_last_full_month_unless_days_are_chosen(visitor):
-    first = (TODAY.replace(day=1) - timedelta(days=1)).replace(day=1)
+    first = (today().replace(day=1) - timedelta(days=1)).replace(day=1)
     page = visitor.get("/console/reports/tax")
     (chosen,) = [link.text for link in page.all("a") if "aria-current" in link and "from=" in link["href"]]
     assert chosen == "Last month"
@@ -267,7 +267,7 @@ def test_tax_is_about_the_last_full_month_unless_days_are_chosen(visitor):
 
 def test_the_heading_of_a_figure_sorts_a_report_and_its_file(api, visitor, agency):
     small = api.make("/projects", client_id=agency["optik"], name="Small")["id"]
-    expense = {"description": "Fonts", "date": f"{TODAY.year - 1}-07-01", "amount": "5000", "project_id": small}
+    expense = {"description": "Fonts", "date": f"{today().year - 1}-07-01", "amount": "5000", "project_id": small}
     assert api.create("/expenses", **expense, client_id=agency["optik"]).status == 201
     page = visitor.get(f"/console/reports/profitability?{YEAR}")
     (heading,) = [head for head in page.all("th") if head.text == "Profit"]
@@ -369,7 +369,7 @@ def test_revenue_by_month_is_invoiced_less_credited_and_its_share_is_whole(api, 
 
 
 def test_capacity_begins_on_the_day_a_person_was_added_or_first_tracked_time(api, visitor):
-    monday = TODAY - timedelta(days=TODAY.weekday() + 7)
+    monday = today() - timedelta(days=today().weekday() + 7)
     query = f"from={monday}&to={monday + timedelta(days=6)}"
     (available,) = [row for row in read_csv(visitor, "overview", query) if row["Figure"].startswith("Available")]
     assert available["This period"] == "0"
@@ -394,7 +394,7 @@ def test_net_and_gross_amounts_never_share_an_axis():
 
 def test_a_margin_below_a_whole_loss_and_an_unbilled_year_before_are_no_figures(api, visitor, agency):
     small = api.make("/projects", client_id=agency["optik"], name="Small")["id"]
-    day = f"{TODAY.year - 1}-07-01"
+    day = f"{today().year - 1}-07-01"
     line = {"description": "Design", "unit_price": "10", "project_id": small}
     api.make("/invoices", client_id=agency["optik"], issue_date=day, due_date=day, status="sent", lines=[line])
     expense = {"description": "Fonts", "date": day, "amount": "50", "project_id": small, "client_id": agency["optik"]}
@@ -453,7 +453,7 @@ def test_reports_exist_only_by_their_names(visitor):
 def test_reports_never_show_another_account(both):
     north, south = both
     client = north.make("/clients", name="Optik Weiß")["id"]
-    bill(north, client, f"{TODAY.year - 1}-03-10", "1000")
+    bill(north, client, f"{today().year - 1}-03-10", "1000")
     visitor = admin_of(south)
     for report in REPORTS:
         page = visitor.get(f"/console/reports/{report}?{YEAR}&client_id={client}")

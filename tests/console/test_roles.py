@@ -13,7 +13,7 @@ from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
 from retainer.kernel.roles import EVERYTHING, ROLES, allows
 from retainer.kernel.routes import Routes, first_part
 from tests.console.visitor import admin_of
-from tests.databases import TODAY
+from tests.databases import today
 from tests.length import IS_FULL
 
 OF_USERS = ("admin", "manager", "member")
@@ -276,8 +276,8 @@ def test_a_member_learns_no_name_by_referring_to_the_work_of_others(api, person,
 def test_work_of_others_that_a_member_tracked_time_on_has_a_name_and_no_link(api, person):
     visitor, client = person("member"), api.make("/clients")["id"]
     task = api.make("/tasks", client_id=client, title="Handed over", assignee_id=visitor.user_id)["id"]
-    api.make("/time-entries", client_id=client, task_id=task, user_id=visitor.user_id, date=str(TODAY))
-    pages = (f"/console/week?from={TODAY}", "/console/records/time-entries")
+    api.make("/time-entries", client_id=client, task_id=task, user_id=visitor.user_id, date=str(today()))
+    pages = (f"/console/week?from={today()}", "/console/records/time-entries")
     for assignee, is_linked in ((visitor.user_id, True), (api.member_id, False)):
         api.patch(f"/tasks/{task}", {"assignee_id": assignee})
         week, listed = (visitor.get(path) for path in pages)
@@ -421,7 +421,7 @@ def test_the_page_of_a_person_shows_hours_and_open_work(api, person):
     api.make("/tasks", title="Wireframes", **work)
     api.make("/tasks", title="Finished", status="done", **work)
     api.make("/tickets", subject="Broken form", **work)
-    api.make("/time-entries", client_id=client, user_id=api.member_id, date=str(TODAY), duration_minutes=450)
+    api.make("/time-entries", client_id=client, user_id=api.member_id, date=str(today()), duration_minutes=450)
     api.set_user(api.member_id, {"hourly_rate": Decimal("98.76"), "target_percent": Decimal(80)})
     page = manager.get(f"/console/people/{api.member_id}")
     for shown in ("Wireframes", "Broken form", "7:30 h of", "Open tasks 1", "Unresolved tickets 1"):
@@ -440,7 +440,7 @@ def test_a_member_sees_their_own_page_and_no_other(api, person):
     visitor, client = person("member"), api.make("/clients", name="Nordwind", hourly_rate="87.65")["id"]
     for whose, title in ((visitor.user_id, "Wireframes"), (api.member_id, "Of a colleague")):
         api.make("/tasks", client_id=client, title=title, assignee_id=whose)
-    api.make("/time-entries", client_id=client, user_id=visitor.user_id, date=str(TODAY), duration_minutes=450)
+    api.make("/time-entries", client_id=client, user_id=visitor.user_id, date=str(today()), duration_minutes=450)
     own = f"/console/people/{visitor.user_id}"
     assert own in visitor.get("/console/profile").links
     page = visitor.get(own)
