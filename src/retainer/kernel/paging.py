@@ -206,12 +206,14 @@ def first_records(
     return _records(row_mapper(table, model), _decode(found))
 
 
-def _decode(text: str | None) -> list[list[Any]]:
+def _decode(text: str | bytes | None) -> list[list[Any]]:
     """Return the rows of a page, each with the sort keys behind the columns of its record.
 
     One after another, as others wait for the interpreter meanwhile: a file may have 10,000.
     """
-    return [decode_row(line) for line in text.split("\n")] if text else []
+    if not text:
+        return []
+    return [decode_row(line) for line in (text.split(b"\n") if isinstance(text, bytes) else text.split("\n"))]
 
 
 def _records(mapper: RowMapper, rows: list[list[Any]]) -> list[Any]:

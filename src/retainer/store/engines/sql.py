@@ -96,8 +96,11 @@ def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def text_of_lines(value: ColumnElement[str]) -> ColumnElement[str]:
-    """An aggregate: the values of a column as lines of one text, in the order of the subquery that sorts them."""
-    return DialectFunction(Text(), "group_concat({0}, '\n')", "string_agg({0}, '\n')", value)
+    """An aggregate: the values of a column as lines of one text, in the order of the subquery that sorts them.
+
+    SQLite returns its bytes.
+    """
+    return DialectFunction(Text(), "CAST(group_concat({0}, '\n') AS BLOB)", "string_agg({0}, '\n')", value)
 
 
 def seconds_after(moment: ColumnElement[str], seconds: ColumnElement[int]) -> ColumnElement[str]:
@@ -130,7 +133,10 @@ def is_rare(condition: ColumnElement[bool]) -> Condition:
 
 
 class json_row(FunctionElement[str]):  # noqa: N801
-    """Columns as one JSON array, which the driver fetches much faster than single columns."""
+    """Columns as one JSON array, which the driver fetches much faster than single columns.
+
+    SQLite returns its bytes: its driver need not decode them before they are read as JSON.
+    """
 
     type = Text()
     inherit_cache = True
@@ -138,7 +144,7 @@ class json_row(FunctionElement[str]):  # noqa: N801
 
 @compiles(json_row)
 def _json_array(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"json_array({compiler.process(element.clauses, **options)})"
+    return f"CAST(json_array({compiler.process(element.clauses, **options)}) AS BLOB)"
 
 
 @compiles(json_row, "postgresql")
