@@ -7,16 +7,11 @@ import hashlib
 import os
 import random
 import re
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
 from pysqlite3 import dbapi2
 
 from bench import bare_clients
@@ -175,7 +170,7 @@ def insert(connection: Any, key: Any, client: bare_clients.NewClient, request_id
 
 
 def create() -> Bare:
-    """The application of a serving process."""
+    """The application of a serving process, on the file of BENCH_DATABASE."""
     return Bare(Database(os.environ["BENCH_DATABASE"]))
 
 
@@ -210,26 +205,3 @@ def tag_of(data: bytes) -> str:
 def require(key: Any, scope: str) -> None:
     if scope not in key[2].split():
         raise Refused(403, f"This key lacks the scope {scope}.")
-
-
-def main() -> None:
-    """Serve the file of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
-    server = Granian(
-        "bench.bare:create",
-        factory=True,
-        interface=Interfaces.WSGI,
-        address="127.0.0.1",
-        port=int(sys.argv[2]),
-        workers=1,
-        blocking_threads=int(sys.argv[1]),
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000, max_buffer_size=64 * 1024),
-        backlog=2048,
-        websockets=False,
-        log_level=LogLevels.warning,
-    )
-    server.serve()
-
-
-if __name__ == "__main__":
-    main()
