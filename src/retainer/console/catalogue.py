@@ -193,7 +193,7 @@ class Catalogue:
     def find(self, name: str, has: str = "reading") -> Kind:
         kind = self.kinds.get(name)
         if kind is None or getattr(kind, has) is None:
-            raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+            raise no_such_page()
         return kind
 
     def relations(self, table: Table) -> list[Relation]:
@@ -211,6 +211,10 @@ class Catalogue:
     def navigation(self) -> list[tuple[str, list[Kind]]]:
         known = [(group, [self.kinds[name] for name in names if name in self.kinds]) for group, names in GROUPS]
         return [(group, found) for group, found in known if found]
+
+
+def no_such_page() -> Refusal:
+    return Refusal("not_found", "This page does not exist, or your role does not include it.")
 
 
 def noun_of(table: Table) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain
 
+from retainer.console.catalogue import no_such_page
 from retainer.console.controls.control import Control, Field
 from retainer.console.controls.plain import Choice, FileInput, Number
 from retainer.console.editing.form_pages import FormButton, FormPage, Section
@@ -17,7 +18,7 @@ from retainer.console.pages.job_pages import find as find_job
 from retainer.console.pages.job_pages import sums_of_file
 from retainer.console.values import AnyBlock, Block, table_of
 from retainer.console.words import count, number
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, invalid
 from retainer.exchange import plans, undoing, uploads
 from retainer.exchange.columns import ColumnMapping, IssuedState
 from retainer.exchange.importers import IMPORTERS, KINDS
@@ -272,7 +273,7 @@ def import_of(tx: Tx, context: PageContext) -> Job:
     """Return the import of the path, for an admin. Raises `not_found`."""
     job = find_job(tx, context)
     if job.kind not in KINDS or not context.may("settings"):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return job
 
 

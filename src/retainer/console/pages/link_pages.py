@@ -6,7 +6,7 @@ from typing import Any
 
 from retainer.billing.client_links import NO_ADDRESS, ClientLink, LinkFilter, create_link
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, no_such_page
 from retainer.console.controls.control import Field
 from retainer.console.controls.days import Boundary
 from retainer.console.editing.calls import new_of, target_of
@@ -17,7 +17,6 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.file_pages import MAX_SHOWN as MAX_FILES
 from retainer.console.pages.file_pages import section_of
 from retainer.console.values import NOTHING, AnyBlock, Value, table_of
-from retainer.errors import Refusal
 from retainer.files import files
 from retainer.identity import audit
 from retainer.identity.audit import Fields
@@ -76,7 +75,7 @@ def last_day(page: AnyPage, link: ClientLink) -> str:
 def kind_of(context: PageContext) -> Kind:
     kind = context.catalogue.find(context.path_parameters["kind"])
     if kind.changing is None or kind.table not in SHARED:
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return kind
 
 
