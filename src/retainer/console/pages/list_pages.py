@@ -9,7 +9,7 @@ from sqlalchemy import Table
 from retainer.batches import bulk
 from retainer.batches.bulk import ListChange
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, no_such_page
 from retainer.console.displays import display_for
 from retainer.console.editing.filters import Filters, filter_control, place_of
 from retainer.console.kinds.display import Display
@@ -51,10 +51,19 @@ class ListQuery(NamedTuple):
         return bool(self.texts.keys() - {*PAGING})
 
 
+class Tab(NamedTuple):
+    """A view of a list: its title and query, and the number of its records if it is limited, at most `99+`."""
+
+    title: str
+    query: str
+    is_shown: bool
+    number: str
+
+
 def find(context: PageContext) -> tuple[Kind, Display]:
     kind = context.catalogue.kinds.get(context.path_parameters["kind"])
     if kind is None or kind.parent is not None:
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return kind, display_for(kind)
 
 
@@ -79,15 +88,14 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "is_more": any(filters.form.text(field.name) for field in more),
         "asked": asked,
         "sorts": sorts_of(kind),
-        "tabs": tabs_of(display, asked),
-        "counts": counts_of(tx, kind, display),
+        "tabs": tabs_of(tx, kind, display, asked),
         "links": [(label, f"{path}{one_client(asked)}") for label, path in display.links],
     }
     if asked is None:
         return context.render("records", **shown, chips=[], block=None, is_new=False)
     listed = kind.load(tx, asked.filters, asked.page)
     is_new = not listed.meta.total and (
-        not asked.is_filtered or (any(in_view for *_, in_view in shown["tabs"]) and not kind.first(tx, {}, size=1))
+        not asked.is_filtered or (any(tab.is_shown for tab in shown["tabs"]) and not kind.first(tx, {}, size=1))
     )
     values = Values(tx, context)
     block = values.table(kind.title, listed.data, kind.table, display.columns)
@@ -119,7 +127,7 @@ def change_selected(tx: Tx, context: PageContext) -> Reply:
     """
     kind, _ = find(context)
     if not context.may("records"):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     change = next((each for each in bulk.changes_of(tx, kind.name) if each.value == context.form.text("change")), None)
     if change is None:
         raise invalid({"change": ["Choose what to do with the selected records."]})
@@ -190,22 +198,16 @@ def one_client(asked: ListQuery | None) -> str:
     return f"?client_id={ids[0]}" if len(ids) == 1 else ""
 
 
-def tabs_of(display: Display, asked: ListQuery | None) -> list[tuple[str, str, bool]]:
+def tabs_of(tx: Tx, kind: Kind, display: Display, asked: ListQuery | None) -> list[Tab]:
+    """Return the views of a list; of those with the filters of the page, the first is shown."""
     filters = {name: texts for name, texts in asked.texts.items() if name not in PAGING} if asked else None
-    found = list[tuple[str, str, bool]]()
+    found = list[Tab]()
     for title, query in display.views:
-        own = {name: [text] for name, text in parse_qsl(query) if name not in PAGING}
-        found.append((title, query or "page=1", own == filters and not any(is_shown for *_, is_shown in found)))
-    return found
-
-
-def counts_of(tx: Tx, kind: Kind, display: Display) -> dict[str, str]:
-    """Return how many records are in each limited view of a list, by its title: at most MAX_COUNTED, then `99+`."""
-    found = {}
-    for title, query in display.views:
-        filters = {name: text for name, text in parse_qsl(query) if name not in PAGING}
-        number = len(kind.first(tx, filters, size=MAX_COUNTED + 1)) if filters else 0
-        found[title] = f"{MAX_COUNTED}+" if number > MAX_COUNTED else f"{number or ''}"
+        own = {name: text for name, text in parse_qsl(query) if name not in PAGING}
+        is_shown = {name: [text] for name, text in own.items()} == filters and not any(tab.is_shown for tab in found)
+        count = len(kind.first(tx, own, size=MAX_COUNTED + 1)) if own else 0
+        number = f"{MAX_COUNTED}+" if count > MAX_COUNTED else f"{count or ''}"
+        found.append(Tab(title, query or "page=1", is_shown, number))
     return found
 
 
