@@ -107,9 +107,6 @@ class Hours(Control, frozen=True):
     def label(self, text: str, _: FormPlace) -> str:
         return text if "hours" in text.lower() else f"{text}, hours"
 
-    def as_filter(self) -> Control:
-        return Whole()
-
 
 class Numbers(Control, frozen=True):
     """Whole numbers, which a comma separates."""
@@ -185,9 +182,6 @@ class Choices(SeveralValues, frozen=True):
         if not dict(self.options).keys() >= {*chosen}:
             raise InvalidValue(NOT_OFFERED)
         return chosen
-
-    def as_filter(self) -> Control:
-        return Choice(self.options)
 
     def groups(self) -> dict[str, list[tuple[str, str]]]:
         groups = dict[str, list[tuple[str, str]]]()

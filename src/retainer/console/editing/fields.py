@@ -138,15 +138,13 @@ def control_of(found: DeclaredType, target: Table | None = None, only: Only = "o
         item = declared(get_args(found.type)[0])
         if target is not None:
             return References(target, only)
-        return plain.Numbers() if item.shape == "whole" else choices(item) if item.shape == "choice" else None
+        if item.shape == "choice":
+            return plain.Choices(options_of(item))
+        return plain.Numbers() if item.shape == "whole" else None
     if target is not None:
         return Reference(target, only)
     make = CONTROLS.get(found.shape)
     return None if make is None or mark_of(kinds.Id) in found.marks else make(found)
-
-
-def choices(item: DeclaredType) -> Control:
-    return plain.Choices(options_of(item))
 
 
 def options_of(found: DeclaredType) -> Options:

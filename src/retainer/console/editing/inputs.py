@@ -67,9 +67,6 @@ class Inputs:
         """Return the fields with their texts."""
         return [(field, self.text(field)) for field in self.fields]
 
-    def label(self, field: Field) -> str:
-        return field.label
-
     def initial(self, _: Field) -> list[str]:
         """Return the texts that a field shows before it is edited."""
         return []
