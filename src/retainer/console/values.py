@@ -18,6 +18,7 @@ from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
+from retainer.schema.identity import users
 from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -166,6 +167,13 @@ class Values:
             return LOOKS[shape](self, record, name, value)
         in_words = word_of if name in choices_of(model) else str
         return Value("text", ", ".join(map(in_words, value)) if isinstance(value, list) else str(value))
+
+    def since(self, instant: str | None) -> Value:
+        return NOTHING if instant is None else Value("since", moment=self.context.moment(instant))
+
+    def person(self, user_id: int | None, otherwise: str = "The operator") -> Value | str:
+        """Return the link to a person; `otherwise` is said without one."""
+        return Value("link", link=self.names.refer(users, user_id)) if user_id else otherwise
 
     def table(
         self, title: str, records: Sequence[Any], table: Table | None, columns: Iterable[str | Column]

@@ -20,7 +20,6 @@ from retainer.identity import audit
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema import files as schema
-from retainer.schema.identity import users
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
 
@@ -43,8 +42,8 @@ def blocks(page: AnyPage) -> Iterator[Block]:
         (
             Value("link", link=Link(file.name, f"{base}/{file.id}")),
             words.file_size(file.size),
-            Value("since", moment=page.context.moment(file.created_at)),
-            Value("link", link=page.names.refer(users, file.user_id)) if file.user_id else "The operator",
+            page.since(file.created_at),
+            page.person(file.user_id),
             Value("link", link=Link("Delete…", f"{base}/{file.id}/delete")),
         )
         for file in found

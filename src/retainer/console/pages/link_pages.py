@@ -16,14 +16,13 @@ from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.file_pages import MAX_SHOWN as MAX_FILES
 from retainer.console.pages.file_pages import section_of
-from retainer.console.values import NOTHING, AnyBlock, Value, table_of
+from retainer.console.values import AnyBlock, Value, table_of
 from retainer.files import files
 from retainer.identity import audit
 from retainer.identity.audit import Fields
 from retainer.kernel.paging import first_records
 from retainer.kernel.resource import read_id
 from retainer.schema.billing import invoices, quotes
-from retainer.schema.identity import users
 from retainer.schema.links import client_links
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
@@ -54,10 +53,10 @@ def blocks(page: AnyPage) -> Iterator[AnyBlock]:
     now, base = page.context.now, f"{page.kind.path_of(page.own)}/links"
     rows = [
         (
-            Value("since", moment=page.context.moment(link.created_at)),
-            Value("link", link=page.names.refer(users, link.user_id)) if link.user_id else "The operator",
+            page.since(link.created_at),
+            page.person(link.user_id),
             words.short_day(last_day(page, link)) if link.expires_at > now else Value("badge", "Expired", tone="warn"),
-            Value("since", moment=page.context.moment(link.last_opened_at)) if link.last_opened_at else NOTHING,
+            page.since(link.last_opened_at),
             Value("link", link=Link("Revoke…", f"{base}/{link.id}/revoke")),
         )
         for link in found
