@@ -146,9 +146,8 @@ def review_sheet(tx: Tx, context: PageContext, _: None) -> Sheet:
     upload = upload_of(tx, context)
     mapping = upload.mapping
     preset = {f"{COLUMN}{name}": str(place) for name, place in upload.findings.places.items()}
-    preset |= {"day_order": mapping.day_order or "", "decimal_mark": mapping.decimal_mark or ""}
+    preset |= {each.name: getattr(mapping, each.name) or "" for each in (DAYS, DECIMALS, CURRENCY, PAID_ON)}
     preset |= {"timezone": upload.timezone, "yes": ", ".join(mapping.yes), "no": ", ".join(mapping.no)}
-    preset |= {"currency": mapping.currency or "", "paid_on": mapping.paid_on or ""}
     preset |= {"tax_rate": "" if mapping.tax_rate is None else f"{mapping.tax_rate:f}"}
     for state, field in STATES.items():
         preset[field.name] = ", ".join(word for word, each in mapping.states.items() if each == state)

@@ -132,13 +132,8 @@ def download_file(tx: Tx, context: PageContext) -> Reply:
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
     """Return what the page of an import shows in addition: its sums, and what a user can do with it."""
     can_continue = job.status in {"stopped", "failed"} and may_continue(context, job)
-    shown: dict[str, Any] = {
-        "sums": [],
-        "left_active": "",
-        "can_import": False,
-        "can_undo": False,
-        "can_continue": can_continue,
-    }
+    shown: dict[str, Any] = {"sums": [], "left_active": "", "can_continue": can_continue}
+    shown |= {"can_import": False, "can_undo": False}
     if job.kind not in KINDS:
         return shown
     if of_file := plans.options(job).sums:
