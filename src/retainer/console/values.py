@@ -86,6 +86,12 @@ class Heading(NamedTuple):
     link: str = ""
     direction: str = ""
 
+    def sorting(self, context: PageContext, name: str, order: str, *, is_largest_first: bool = True) -> "Heading":
+        """Return the heading with the link that sorts by its column, or turns the order of the list round."""
+        direction = {f"-{name}": "descending", name: "ascending"}.get(order, "")
+        is_rising = direction == "descending" or not (direction or is_largest_first)
+        return self._replace(link=context.link(sort=name if is_rising else f"-{name}"), direction=direction)
+
 
 class TableBlock(NamedTuple):
     """Rows of values; `total` is the number of all rows, if it is known, and `path` leads to them."""

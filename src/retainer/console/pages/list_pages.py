@@ -211,20 +211,13 @@ def tabs_of(tx: Tx, kind: Kind, display: Display, asked: ListQuery | None) -> li
     return found
 
 
-def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, current: str) -> Iterator[Heading]:
+def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, order: str) -> Iterator[Heading]:
     """Yield the headings of a list; those of fields that the API sorts by are links, the largest or latest first."""
     known = {name.lstrip("-") for name in kind.query.sorts}
     for place, (heading, column) in enumerate(zip(block.columns, as_columns(display.columns), strict=True)):
         field = column.sort or column.field
-        if field not in known:
-            yield heading
-        elif current.lstrip("-") == field:
-            is_descending = current.startswith("-")
-            link = context.link(sort=field if is_descending else f"-{field}")
-            yield heading._replace(link=link, direction="descending" if is_descending else "ascending")
-        else:
-            is_latest = heading.is_number or field == "date" or any(row[place].kind in DATES for row in block.rows)
-            yield heading._replace(link=context.link(sort=f"-{field}" if is_latest else field))
+        is_latest = heading.is_number or field == "date" or any(row[place].kind in DATES for row in block.rows)
+        yield heading.sorting(context, field, order, is_largest_first=is_latest) if field in known else heading
 
 
 def sorts_of(kind: Kind) -> list[tuple[str, str]]:
