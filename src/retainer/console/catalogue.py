@@ -3,7 +3,7 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Table
@@ -12,6 +12,7 @@ from retainer.console.own_records import OWN_RECORDS, OwnAccess
 from retainer.errors import Refusal, not_found
 from retainer.kernel.paging import ListPage, Page, first_records
 from retainer.kernel.query import Filter, parameters
+from retainer.kernel.representations import Representation
 from retainer.kernel.resource import Operation
 from retainer.kernel.roles import ROLES, Area
 from retainer.store.constraints import reference_columns, singular
@@ -78,6 +79,11 @@ class Kind(NamedTuple):
     @property
     def record(self) -> type[Record]:
         return self.listing.answer.model  # type: ignore[no-any-return]
+
+    @property
+    def representations(self) -> Sequence[Representation]:
+        """Return the other forms in which one of its records can be read, such as a PDF."""
+        return self.reading.representations if self.reading else ()
 
     @property
     def parent_field(self) -> str:

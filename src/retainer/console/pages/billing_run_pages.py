@@ -254,9 +254,7 @@ def find_issued(tx: Tx, context: PageContext) -> list[Invoice]:
 
 def download(tx: Tx, context: PageContext) -> Reply:
     """Return the PDFs of the issued invoices that the query names; without any, what is to bill."""
-    kind = context.catalogue.find("invoices")
-    forms = kind.reading.representations if kind.reading else ()
-    pdf = next(form for form in forms if form.suffix == "pdf")
+    pdf = next(form for form in context.catalogue.find("invoices").representations if form.suffix == "pdf")
     issued = find_issued(tx, context)
     if not issued:
         return show(tx, context)
