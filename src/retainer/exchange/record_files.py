@@ -26,7 +26,7 @@ from retainer.exchange.columns import (
 )
 from retainer.exchange.plans import DescribedRow, ImportPlan, encode
 from retainer.exchange.record_sources import CHOICES, FIELDS, WORDS, Records
-from retainer.exchange.tables import BadCell, name_of
+from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.exchange.time_files import NamedRecord
 from retainer.values.collation import sort_key
 from retainer.values.decoding import decoder
@@ -89,7 +89,7 @@ def describe(line: bytes) -> DescribedRow | None:
 def _read_row(table: str, cells: Cells, form: CellForm, lines: dict[tuple[str, ...], int]) -> RecordRow:
     row = RecordRow(cells.row.line, cells.row.cells, table)
     if cells.row.is_too_long:
-        row.reason = "Has more cells than the file has headings."
+        row.reason = TOO_LONG
         return row
     for field in cells.places:
         if cells[field]:
