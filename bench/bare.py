@@ -9,6 +9,7 @@ import random
 import re
 import threading
 from collections.abc import Callable
+from http.client import responses
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,16 +21,7 @@ from retainer.values.exact import utcnow
 
 Result = TypeVar("Result")
 RATE_LIMITS = {"agency": 600, "scale": 1200, "enterprise": 3000}
-STATUS = {
-    200: "200 OK",
-    201: "201 Created",
-    401: "401 Unauthorized",
-    402: "402 Payment Required",
-    403: "403 Forbidden",
-    404: "404 Not Found",
-    422: "422 Unprocessable Entity",
-    429: "429 Too Many Requests",
-}
+STATUS = {code: f"{code} {responses[code]}" for code in (200, 201, 401, 402, 403, 404, 422, 429)}
 COMMON_HEADERS = [
     ("content-type", "application/json; charset=utf-8"),
     ("cache-control", "private, no-cache"),
