@@ -132,10 +132,6 @@ def title_of(tx: Tx, table: Table, record: Record) -> str:
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
 
 
-def _draft(client: str) -> str:
-    return f"Draft for {client}"
-
-
 def _payment(amount: int, currency: str, invoice: str) -> str:
     noun = "Payment" if amount > 0 else "Refund"
     return f"{noun} of {words.money(amount_of(abs(amount), currency), currency)} on {invoice}"
@@ -151,7 +147,7 @@ def _expense(amount: int, currency: str, day: str) -> str:
 
 Said = tuple[Callable[..., str], tuple[ColumnElement[Any], ...], tuple[Table, ...]]
 SAID: dict[Table, Said] = {
-    invoices: (_draft, (clients.c.name,), (clients,)),
+    invoices: (lambda client: f"Draft for {client}", (clients.c.name,), (clients,)),
     payments: (_payment, (payments.c.amount, payments.c.currency, invoices.c.number), (invoices,)),
     time_entries: (
         _time,
