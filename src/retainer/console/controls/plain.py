@@ -194,6 +194,8 @@ class Choices(SeveralValues, frozen=True):
 class Scopes(Choices, frozen=True):
     """The scopes of a key: its options are resources, each to be read and written."""
 
+    presets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Scopes that a button selects together, with its label."""
     macro = "scopes"
 
     def read(self, texts: Sequence[str], _: FormPlace, __: str) -> object:

@@ -100,7 +100,6 @@ class FormPage(NamedTuple):
     """Returns the other buttons of the form."""
     headings: Mapping[str, str] = {}
     """The headings of the form, by the first field below each."""
-    presets: Mapping[str, tuple[str, ...]] = {}
     is_danger: bool = False
     """Whether the form ends something."""
     has_preview: bool = False

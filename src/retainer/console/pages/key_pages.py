@@ -89,7 +89,8 @@ def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
     me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
     acts_as = USER._replace(label="Acts as", control=IdChoice(people_options(people)), default=me, hint=ACTS_AS)
     last_day = Field("expires_at", "Last day", Boundary(is_end=True), UNTIL, default=day_after(tx.today, USUAL_DAYS))
-    return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=preset or None)]
+    scopes = SCOPES_FIELD._replace(control=Scopes(SCOPES_FIELD.control.options, presets=tuple(PRESETS.items())))
+    return [NAME, acts_as, last_day, scopes._replace(default=preset or None)]
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
@@ -173,7 +174,6 @@ NEW = FormPage(
     lambda tx, *_: [] if is_api_on(tx) else [API_OFF],
     fields_of_new,
     links=lambda tx, *_: [] if is_api_on(tx) else [("Switch on the API", "/switch")],
-    presets=PRESETS,
     reads_on=True,
 )
 EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2], reads_on=True)
