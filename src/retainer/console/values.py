@@ -39,7 +39,7 @@ NEAR, FULL = 80, 100
 
 
 class Value(NamedTuple):
-    """A value for display: a macro of `values.html` draws each kind.
+    """A value for display: the macro `shown` of `record_blocks.html` draws each kind.
 
     `tone` is the colour of a text, a badge or a bar, `share` the width of a bar in percent, `detail` stands below.
     """

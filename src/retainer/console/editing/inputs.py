@@ -96,7 +96,7 @@ class Inputs:
         if isinstance(field.control, Currency):
             found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
         options = [Offer(*option) for option in (*self.blanks(field), *found)]
-        return [(choice.id, choice.text) for choice in self._with_chosen(options, text, None)]
+        return [choice.pair for choice in self._with_chosen(options, text, None)]
 
     def options(self, field: Field, text: str) -> list[Offer] | None:
         """Return the records that a reference offers, with the chosen ones; None if they are too many."""
