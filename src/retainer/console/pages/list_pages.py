@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from msgspec.structs import replace
 from sqlalchemy import Table
 
 from retainer.batches import bulk
@@ -11,7 +12,7 @@ from retainer.batches.bulk import ListChange
 from retainer.console import words
 from retainer.console.catalogue import Kind, no_such_page
 from retainer.console.displays import display_for
-from retainer.console.editing.filters import Filters, filter_control, place_of
+from retainer.console.editing.filters import Filters, filter_control
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
@@ -159,8 +160,9 @@ def read_asked(context: PageContext, kind: Kind) -> ListQuery | None:
         context.query.errors.note_unknown(name, known.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
-    place, pairs = place_of(context.person, context.query.text("currency")), list[tuple[str, str]]()
-    errors = FieldErrors()
+    place, pairs, errors = context.person, list[tuple[str, str]](), FieldErrors()
+    if currency := context.query.text("currency"):  # amounts are in the chosen currency
+        place = replace(place, currency=currency)
     for name, text in ((name, text) for name, each in texts.items() for text in each):
         try:
             pairs.append((name, known[name].query(text, place, name) if name in known else text))
