@@ -126,13 +126,9 @@ def project_of(task: int) -> int:
 
 def user(n: int, at: str) -> Row:
     email = f"person.{n}@north.example"
-    row = {"created_at": at, "name": f"Person {n}", "email": email, "email_folded": email, "role": "member"}
-    return row | {
-        "is_active": 1,
-        "weekly_capacity_minutes": 2400,
-        "target_percent": "75",
-        "hourly_rate": 7000 + 100 * n,
-    }
+    row: Row = {"created_at": at, "name": f"Person {n}", "email": email, "email_folded": email, "role": "member"}
+    row |= {"is_active": 1, "weekly_capacity_minutes": 2400, "target_percent": "75"}
+    return row | {"hourly_rate": 7000 + 100 * n}
 
 
 def client(rng: random.Random, n: int, at: str) -> Row:
@@ -173,11 +169,8 @@ def time_entries(rng: random.Random, count: int) -> Iterator[Row]:
         minutes, billable = 15 * (1 + int(pick() * 20)), pick() < 0.8
         row = {"created_at": days[recorded] + clock, "updated_at": days[changed] + clock, "task_id": task}
         row |= {"client_id": client_of(project), "project_id": project, "user_id": 1 + int(pick() * USERS)}
-        row |= {
-            "date": days[max(0, recorded - int(pick() ** 3 * 4))],
-            "duration_minutes": minutes,
-            "billable": billable,
-        }
+        row |= {"date": days[max(0, recorded - int(pick() ** 3 * 4))]}
+        row |= {"duration_minutes": minutes, "billable": billable}
         row |= {"description": texts[int(pick() * 5000)], "currency": "EUR", "hourly_rate": 9000}
         yield row | {"amount": 150 * minutes if billable else 0}
 
@@ -237,12 +230,8 @@ def message(n: int, at: str) -> Row:
 def expense(rng: random.Random, at: str) -> Row:
     net, billable, project = rng.randint(500, 50_000), rng.random() < 0.5, 1 + int(rng.random() * PROJECTS)
     row = {"created_at": at, "client_id": client_of(project), "project_id": project, "date": at[:10], "amount": net}
-    row |= {
-        "user_id": 1 + int(rng.random() * USERS),
-        "category": "travel",
-        "category_sort": "travel",
-        "currency": "EUR",
-    }
+    row |= {"user_id": 1 + int(rng.random() * USERS)}
+    row |= {"category": "travel", "category_sort": "travel", "currency": "EUR"}
     row |= {"tax_rate": "0", "net_amount": net, "billable": billable, "billable_amount": net if billable else 0}
     return row | {"markup_percent": "0"}
 

@@ -7,16 +7,12 @@ import hashlib
 import os
 import random
 import re
-import sys
 import threading
 from collections.abc import Callable
+from http.client import responses
 from typing import Any, TypeVar
 
 import msgspec
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
 from pysqlite3 import dbapi2
 
 from bench import bare_clients
@@ -25,16 +21,7 @@ from retainer.values.exact import utcnow
 
 Result = TypeVar("Result")
 RATE_LIMITS = {"agency": 600, "scale": 1200, "enterprise": 3000}
-STATUS = {
-    200: "200 OK",
-    201: "201 Created",
-    401: "401 Unauthorized",
-    402: "402 Payment Required",
-    403: "403 Forbidden",
-    404: "404 Not Found",
-    422: "422 Unprocessable Entity",
-    429: "429 Too Many Requests",
-}
+STATUS = {code: f"{code} {responses[code]}" for code in (200, 201, 401, 402, 403, 404, 422, 429)}
 COMMON_HEADERS = [
     ("content-type", "application/json; charset=utf-8"),
     ("cache-control", "private, no-cache"),
@@ -175,7 +162,7 @@ def insert(connection: Any, key: Any, client: bare_clients.NewClient, request_id
 
 
 def create() -> Bare:
-    """The application of a serving process."""
+    """The application of a serving process, on the file of BENCH_DATABASE."""
     return Bare(Database(os.environ["BENCH_DATABASE"]))
 
 
@@ -210,26 +197,3 @@ def tag_of(data: bytes) -> str:
 def require(key: Any, scope: str) -> None:
     if scope not in key[2].split():
         raise Refused(403, f"This key lacks the scope {scope}.")
-
-
-def main() -> None:
-    """Serve the file of BENCH_DATABASE: python -m bench.bare THREADS PORT."""
-    server = Granian(
-        "bench.bare:create",
-        factory=True,
-        interface=Interfaces.WSGI,
-        address="127.0.0.1",
-        port=int(sys.argv[2]),
-        workers=1,
-        blocking_threads=int(sys.argv[1]),
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000, max_buffer_size=64 * 1024),
-        backlog=2048,
-        websockets=False,
-        log_level=LogLevels.warning,
-    )
-    server.serve()
-
-
-if __name__ == "__main__":
-    main()

@@ -10,7 +10,7 @@ import random
 import re
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -22,6 +22,10 @@ from retainer.api import RESOURCES
 from retainer.kernel.routes import Routes
 from retainer.settings import BASE_PATH
 
+Streams = dict[str, Iterator[bytes]]
+"""Endless streams of requests by their kind."""
+Medians = dict[str, list[list[float]]]
+"""Microseconds by the kind of request: of each round, a median for each server."""
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
 TARGET, LAST, MIDDLE, WRITE = 1.5, "... last page", "... middle page", "POST /time-entries"
@@ -47,7 +51,7 @@ def cursor_of(server: Server, path: str, key: str) -> str:
     return str(page["links"]["next"]).partition(BASE_PATH)[2]
 
 
-def endless_requests(made: Account, server: Server) -> dict[str, Iterator[bytes]]:
+def endless_requests(made: Account, server: Server) -> Streams:
     """An endless stream of requests for each kind, spread over the keys; the write comes last, as it adds rows."""
     rng = random.Random(2)
     pages = -(-made.entries // PER_PAGE)
@@ -101,10 +105,10 @@ def turn(connection: Connection, requests: Iterator[bytes], seconds: float) -> f
     return statistics.median(times) * 1e6
 
 
-def measure(servers: list[Server], rounds: int) -> dict[str, list[list[float]]]:
+def measure(servers: list[Server], rounds: int) -> Medians:
     """For each kind of request the medians of each round; the servers take turns."""
     connections = [Connection(server.port, TIMEOUT_SECONDS) for server in servers]
-    found: dict[str, list[list[float]]] = {}
+    found: Medians = {}
     for kind in servers[0].requests:
         streams = [server.requests[kind] for server in servers]
         for connection, stream in zip(connections, streams, strict=True):
@@ -118,7 +122,7 @@ def measure(servers: list[Server], rounds: int) -> dict[str, list[list[float]]]:
     return found
 
 
-def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
+def report(sizes: list[int], found: Medians) -> None:
     """Print a line for each kind of request: medians over the rounds."""
     line = "{:<48}{:>18}{:>18}{:>9}{:>9}"
     print(line.format("microseconds", *(f"{size:,} entries" for size in sizes), "ratio", "target"))
@@ -129,11 +133,14 @@ def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
         print(line.format(kind, f"{small:,.0f}", f"{large:,.0f}", f"{ratio:.1f}", target).rstrip())
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--small", type=int, default=10_000, help="time entries of the one database")
+def compare(doc: str | None, ask: Callable[[Account, Server], Streams], rounds: int) -> tuple[list[int], Medians]:
+    """Measure what is asked of two accounts, as the command line says; return their sizes and the medians."""
+    options = argparse.ArgumentParser(description=doc)
+    options.add_argument("--small", type=int, default=10_000, help="time entries of the one account")
     options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
-    options.add_argument("--rounds", type=int, default=15, help="how often each kind of request is measured on each")
+    options.add_argument(
+        "--rounds", type=int, default=rounds, help="how often each kind of request is measured on each"
+    )
     add_option(options)
     given = options.parse_args()
     sizes = [given.small, given.large]
@@ -142,10 +149,9 @@ def main() -> None:
             file = place.folder / str(size) / "retainer.db"
             account = fill(file, size)
             server = place.start(f"{size} entries", file)
-            server.requests = endless_requests(account, server)
-        found = measure(place.servers, given.rounds)
-    report(sizes, found)
+            server.requests = ask(account, server)
+        return sizes, measure(place.servers, given.rounds)
 
 
 if __name__ == "__main__":
-    main()
+    report(*compare(__doc__, endless_requests, rounds=15))

@@ -19,11 +19,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from testing.process import group, status_of
+
 from bench.data import CLIENTS, KEYS, describe, fill
 from bench.servers import CORES, THREADS, Connection, Server, add_option, request, stage
 
 CONNECTIONS = 16
-BARE = [sys.executable, "-m", "bench.bare", str(THREADS)]
+BARE = [
+    *(sys.executable, "-m", "granian", "bench.bare:create", "--factory", "--interface", "wsgi", "--no-ws"),
+    *("--http", "1", "--http1-header-read-timeout", "10000", "--http1-buffer-size", "65536", "--backlog", "2048"),
+    *("--log-level", "warning", "--blocking-threads", str(THREADS), "--port"),
+]
+"""Retainer's own server starts with the same options; the address is 127.0.0.1."""
 TARGETS = {"read one": 0.70, "list 25 with total": 0.80, "create": 1.25}
 SWITCHES = {"read one": 1, "list 25 with total": 2, "create": 5}
 TICK = os.sysconf("SC_CLK_TCK")
@@ -50,17 +57,17 @@ class Turn:
         return self.answered / self.wall
 
 
-def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CONNECTIONS) -> int:
-    """Keep a number of connections busy for some seconds; return the number of responses."""
+def drive(port: int, requests: Iterator[bytes], seconds: float) -> int:
+    """Keep all connections busy for some seconds; return the number of responses."""
     answered = 0
     with selectors.EpollSelector() as selector:
-        connections = [Connection(port) for _ in range(count)]
+        connections = [Connection(port) for _ in range(CONNECTIONS)]
         for connection in connections:
             connection.socket.settimeout(0)
             selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.socket.sendall(next(requests))
         end = time.perf_counter() + seconds
-        waiting = count
+        waiting = CONNECTIONS
         while waiting:
             ready = selector.select(10)
             if not ready:
@@ -100,11 +107,9 @@ def measure_alone(server: Server, scenario: str, seconds: float) -> Turn:
 def cpu_seconds(server: Server) -> float:
     """User and system time of the server's processes, which are a process group of their own."""
     ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for pid in group(server.process.pid):
         with contextlib.suppress(OSError):
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == server.process.pid:
-                ticks += int(fields[11]) + int(fields[12])
+            ticks += sum(map(int, status_of(pid)[11:13]))
     return ticks / TICK
 
 

@@ -12,22 +12,21 @@ import contextlib
 import itertools
 import json
 import multiprocessing
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import psycopg
 from msgspec.structs import replace
+from testing.process import group
 
 from bench.data import Agency, open_account
 from bench.load import cpu_seconds
-from bench.servers import Connection, Server, add_option, request, stage
+from bench.servers import Connection, Server, add_option, megabytes, request, stage
 from retainer.crm import clients
 from retainer.demo.make import make
 from retainer.identity.actors import operator_of
@@ -68,44 +67,37 @@ class Burden(NamedTuple):
     connections: int
     method: str
     path: str
-    body: object = None
     headers: str = ""
+    body: bytes = b""
     sent_bytes: int | None = None
     """Send only so many bytes of the body, and wait."""
+    sender: str = "Authorization: Bearer {}"
 
     def request(self, key: str) -> bytes:
-        """The bytes of the request."""
-        body = b"" if self.body is None else json.dumps(self.body).encode()
-        head = (
-            f"{self.method} {BASE_PATH}{self.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{self.headers}"
-        )
-        if body:
-            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        return f"{head}\r\n".encode() + body[: self.sent_bytes]
+        """The bytes of the request with a key, or with the session of a person."""
+        head = f"{self.method} {self.path} HTTP/1.1\r\nHost: x\r\n{self.sender.format(key)}\r\n{self.headers}"
+        return f"{head}Content-Length: {len(self.body)}\r\n\r\n".encode() + self.body[: self.sent_bytes]
 
 
-class SentForm(NamedTuple):
-    """A form of the console that a person sends again and again over a number of connections."""
+def read(connections: int, path: str, headers: str = "") -> Burden:
+    return Burden(connections, "GET", BASE_PATH + path, headers)
 
-    connections: int
-    path: str
-    body: bytes
-    media_type: str = "application/x-www-form-urlencoded"
 
-    def request(self, session: str) -> bytes:
-        """The bytes of the request."""
-        head = (
-            f"POST /console{self.path} HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\n"
-            f"Cookie: retainer-session={session}\r\n"
-            f"Content-Type: {self.media_type}\r\nContent-Length: {len(self.body)}\r\n"
-        )
-        return f"{head}\r\n".encode() + self.body
+def write(connections: int, path: str, body: object, sent_bytes: int | None = None) -> Burden:
+    content_type = "Content-Type: application/json\r\n"
+    return Burden(connections, "POST", BASE_PATH + path, content_type, json.dumps(body).encode(), sent_bytes)
+
+
+def form(connections: int, path: str, body: bytes, media_type: str = "application/x-www-form-urlencoded") -> Burden:
+    """A form of the console that a person sends."""
+    sender = "Sec-Fetch-Site: same-origin\r\nCookie: retainer-session={}"
+    return Burden(connections, "POST", f"/console{path}", f"Content-Type: {media_type}\r\n", body, sender=sender)
 
 
 class Scene(NamedTuple):
     """What one account or several do at the same time; each with the keys or the session that it uses."""
 
-    parts: list[tuple[Burden | SentForm, list[str]]]
+    parts: list[tuple[Burden, list[str]]]
     reads_pdf: bool = False
     """Whether the other account reads a PDF meanwhile."""
 
@@ -116,20 +108,20 @@ def burdens(client: int, drafts: list[int]) -> dict[str, Burden]:
     fails = {"method": "POST", "path": "/tags", "body": {"name": ""}}  # so that it can be sent again
     pdf = "Accept: application/pdf\r\n"
     return {
-        "PDFs of a draft": Burden(16, "GET", f"/invoices/{drafts[0]}", headers=pdf),
-        "PDFs with long words": Burden(16, "GET", f"/invoices/{drafts[1]}", headers=pdf),
-        "searches": Burden(64, "GET", "/time-entries?q=nothing+like+this"),
-        "lists of 100 with totals": Burden(64, "GET", "/time-entries?per_page=100&page=40"),
-        "reports of three years": Burden(32, "GET", f"/reports/overview{THREE_YEARS}"),
-        "atomic batches of invoices": Burden(4, "POST", "/batch", {"atomic": True, "operations": [bill, fails]}),
-        "creates": Burden(64, "POST", "/external-contacts", {"client_id": client, "first_name": "Ana"}),
-        "60 KB of unknown fields": Burden(32, "POST", "/tags", {f"field{number}": 1 for number in range(4000)}),
-        "waiting for events": Burden(128, "GET", "/events?after=0&types=site.deleted", headers="Prefer: wait=20\r\n"),
-        "bodies that never arrive": Burden(150, "POST", "/tags", {"name": "x" * 900}, sent_bytes=1),
+        "PDFs of a draft": read(16, f"/invoices/{drafts[0]}", pdf),
+        "PDFs with long words": read(16, f"/invoices/{drafts[1]}", pdf),
+        "searches": read(64, "/time-entries?q=nothing+like+this"),
+        "lists of 100 with totals": read(64, "/time-entries?per_page=100&page=40"),
+        "reports of three years": read(32, f"/reports/overview{THREE_YEARS}"),
+        "atomic batches of invoices": write(4, "/batch", {"atomic": True, "operations": [bill, fails]}),
+        "creates": write(64, "/external-contacts", {"client_id": client, "first_name": "Ana"}),
+        "60 KB of unknown fields": write(32, "/tags", {f"field{number}": 1 for number in range(4000)}),
+        "waiting for events": read(128, "/events?after=0&types=site.deleted", "Prefer: wait=20\r\n"),
+        "bodies that never arrive": write(150, "/tags", {"name": "x" * 900}, sent_bytes=1),
     }
 
 
-async def repeat(port: int, burden: Burden | SentForm, key: str) -> None:
+async def repeat(port: int, burden: Burden, key: str) -> None:
     """Send a request, take its answer, and begin again; a connection that ends is replaced."""
     while True:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
@@ -172,7 +164,7 @@ def bill_slowly(agencies: list[tuple[int, Agency]], count: int) -> Scene:
 def read_together(store: Store) -> Scene:
     """Accounts that each read over four connections: the processor is all that they want."""
     agencies = [open_account(store, f"reader-{number}", KEYS * 10) for number in range(16)]
-    return Scene([(Burden(4, "GET", "/tags?per_page=25"), agency.keys) for agency in agencies])
+    return Scene([(read(4, "/tags?per_page=25"), agency.keys) for agency in agencies])
 
 
 def with_time(store: Store, agency: Agency, size: int) -> int:
@@ -202,15 +194,14 @@ def session_of(store: Store, agency: Agency) -> str:
 
 def forms_with_many_rows(store: Store, count: int) -> Scene:
     """New invoices with too many lines, each naming a project that does not exist, in accounts with 20,000."""
-    parts: list[tuple[Burden | SentForm, list[str]]] = []
+    parts = []
     for number in range(count):
         agency = open_account(store, f"forms-{count}-{number}", 1)
         client = with_time(store, agency, PROJECTS)
         with store.begin(operator_of(store, agency.account), write=True) as tx:
             multiply(tx, "projects", 20_000 // PROJECTS - 1, f"account_id = {agency.account}")
         rows = [("client_id", str(client)), *((f"lines.{row}.project_id", f"nomatch{row}") for row in range(1990))]
-        form = SentForm(2, "/records/invoices/new", urlencode(rows).encode())
-        parts.append((form, [session_of(store, agency)]))
+        parts.append((form(2, "/records/invoices/new", urlencode(rows).encode()), [session_of(store, agency)]))
     return Scene(parts)
 
 
@@ -221,9 +212,9 @@ def logos_at_the_limit(store: Store, count: int) -> Scene:
     logo += '<rect width="800" height="800" filter="url(#f)"/></svg>'
     disposition = 'Content-Disposition: form-data; name="logo"; filename="a.svg"\r\nContent-Type: image/svg+xml'
     body = f"--b\r\n{disposition}\r\n\r\n{logo}\r\n--b--\r\n".encode()
-    form = SentForm(4, "/settings/logo", body, "multipart/form-data; boundary=b")
+    sent = form(4, "/settings/logo", body, "multipart/form-data; boundary=b")
     agencies = [open_account(store, f"logos-{count}-{number}", 1) for number in range(count)]
-    return Scene([(form, [session_of(store, agency)]) for agency in agencies], reads_pdf=True)
+    return Scene([(sent, [session_of(store, agency)]) for agency in agencies], reads_pdf=True)
 
 
 def measure(port: int, streams: dict[str, Iterator[bytes]], seconds: float) -> tuple[dict[str, list[float]], int]:
@@ -245,15 +236,13 @@ def measure(port: int, streams: dict[str, Iterator[bytes]], seconds: float) -> t
     return taken, refused
 
 
-def memory(group: int) -> int:
+def memory(leader: int) -> float:
     """The MB of memory of all processes of a group; what they share counts once."""
-    total = 0
-    for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
-                rollup = (folder / "smaps_rollup").read_text(encoding="ascii")
-                total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
-    return total // 1000
+    total = 0.0
+    for pid in group(leader):
+        with contextlib.suppress(OSError):
+            total += megabytes(pid)["Pss"]
+    return total
 
 
 def drafts_of(port: int, client: int, key: str) -> list[int]:
@@ -358,7 +347,7 @@ def main() -> None:
                 median, slowest = percentiles(times)
                 first = quiet.setdefault((kind, scene.reads_pdf), median)
                 row += f"{median:>{9 if kind == 'read' else 11}.2f}{slowest:>9.2f}{median / first:>7.1f}"
-            print(f"{row}{refused:>5}{memory(server.process.pid):>6}", flush=True)
+            print(f"{row}{refused:>5}{memory(server.process.pid):>6.0f}", flush=True)
 
 
 if __name__ == "__main__":

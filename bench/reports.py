@@ -1,21 +1,19 @@
 """Measure how the reports slow down as an account grows: python -m bench.reports."""
 
-import argparse
 import itertools
 import statistics
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from bench.account import fill
-from bench.depth import measure
-from bench.servers import add_option, request, stage
+from bench.account import Account
+from bench.depth import Medians, Streams, compare
+from bench.servers import Server, request
 
 NAMES = ("overview", "revenue-by-client", "revenue-by-month", "utilisation", "project-profitability")
 YEAR_MS, ALWAYS_MS = 50, 150
 MAX_DAYS = 1095  # days before today
 
 
-def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
+def asked(made: Account, _: Server) -> Streams:
     """An endless stream of requests for each report: of years, one of them past, and of as long as it takes."""
     today = datetime.now(UTC).date()
     months, past = today.replace(day=1) - timedelta(days=330), f"{today.year - 1}"
@@ -27,10 +25,10 @@ def asked(keys: list[str]) -> dict[str, Iterator[bytes]]:
     }
     paths = {f"{name}, {what}": f"/reports/{name}?{query}" for what, query in days.items() for name in NAMES}
     paths[f"{NAMES[-1]}, all"] = f"/reports/{NAMES[-1]}"
-    return {what: itertools.cycle([request("GET", path, key) for key in keys]) for what, path in paths.items()}
+    return {what: itertools.cycle([request("GET", path, key) for key in made.keys]) for what, path in paths.items()}
 
 
-def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
+def report(sizes: list[int], found: Medians) -> None:
     line = "{:<34}{:>16}{:>18}{:>10}{:>9}"
     print(line.format("p50 in ms", *(f"{size:,} entries" for size in sizes), "at most", "ratio"))
     for what, rounds in found.items():
@@ -40,23 +38,5 @@ def report(sizes: list[int], found: dict[str, list[list[float]]]) -> None:
         print(line.format(what, f"{small:.2f}", f"{large:.2f}", limit, f"{ratio:.1f}"))
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument(
-        "--small", type=int, default=10_000, help="time entries of the one account; it has a 20th invoices"
-    )
-    options.add_argument("--large", type=int, default=1_000_000, help="time entries of the other")
-    options.add_argument("--rounds", type=int, default=9, help="how often each report is measured on each")
-    add_option(options)
-    given = options.parse_args()
-    sizes = [given.small, given.large]
-    with stage(given.database) as place:
-        for size in sizes:
-            file = place.folder / str(size) / "retainer.db"
-            account = fill(file, size)
-            place.start(f"{size} entries", file).requests = asked(account.keys)
-        report(sizes, measure(place.servers, given.rounds))
-
-
 if __name__ == "__main__":
-    main()
+    report(*compare(__doc__, asked, rounds=9))

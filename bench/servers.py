@@ -8,6 +8,7 @@ rows: without it the planner reads whole tables.
 import argparse
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from testing.ports import free_port
 
 from retainer.settings import BASE_PATH
 
+MEMORY = re.compile(r"^(Rss|Pss): +(\d+) kB", re.MULTILINE)
 THREADS = 16
 CORES = sorted(os.sched_getaffinity(0))
 RETAINER = [sys.executable, "-m", "retainer", "serve", "--threads", str(THREADS), "--port"]
@@ -89,6 +91,12 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
+def megabytes(pid: int) -> dict[str, float]:
+    """The memory of a process: all of it (Rss), and with its share alone of what several have (Pss)."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
+    return {name: int(kilobytes) / 1024 for name, kilobytes in MEMORY.findall(rollup)}
+
+
 def add_option(options: argparse.ArgumentParser) -> None:
     """Let a measurement be told which database it measures."""
     options.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite", help="what is measured")
@@ -123,15 +131,10 @@ class Stage:
             "RETAINER_DATA_DIR": str(file.parent),
             "RETAINER_DATABASE_URL": address,
         }
-        quiet = subprocess.DEVNULL
+        started, quiet = [*command, str(port)], subprocess.DEVNULL
         with on(self.core):
             process = subprocess.Popen(
-                [*command, str(port)],
-                env=environment,
-                cwd=file.parent,
-                stdout=quiet,
-                stderr=quiet,
-                start_new_session=True,
+                started, env=environment, cwd=file.parent, stdout=quiet, stderr=quiet, start_new_session=True
             )
         self.servers.append(Server(name, port, process))
         for _ in range(200):

@@ -4,7 +4,6 @@ Prints the seconds to the first answer (median), and the memory of all its proce
 """
 
 import argparse
-import re
 import statistics
 import tempfile
 import time
@@ -12,14 +11,9 @@ from pathlib import Path
 
 from testing.process import running, with_database
 
+from bench.servers import megabytes
+
 SLOW_SECONDS, LARGE_MEGABYTES = 2.0, 150
-MEMORY = re.compile(r"^(Rss|Pss): +(\d+) kB", re.MULTILINE)
-
-
-def megabytes(pid: int) -> dict[str, float]:
-    """The memory of a process: all of it, and without what others share with it."""
-    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
-    return {name: int(kilobytes) / 1024 for name, kilobytes in MEMORY.findall(rollup)}
 
 
 def measure(folder: Path) -> tuple[float, int, float, float]:

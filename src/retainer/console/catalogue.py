@@ -3,7 +3,7 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Table
@@ -12,6 +12,7 @@ from retainer.console.own_records import OWN_RECORDS, OwnAccess
 from retainer.errors import Refusal, not_found
 from retainer.kernel.paging import ListPage, Page, first_records
 from retainer.kernel.query import Filter, parameters
+from retainer.kernel.representations import Representation
 from retainer.kernel.resource import Operation
 from retainer.kernel.roles import ROLES, Area
 from retainer.store.constraints import reference_columns, singular
@@ -78,6 +79,11 @@ class Kind(NamedTuple):
     @property
     def record(self) -> type[Record]:
         return self.listing.answer.model  # type: ignore[no-any-return]
+
+    @property
+    def representations(self) -> Sequence[Representation]:
+        """Return the other forms in which one of its records can be read, such as a PDF."""
+        return self.reading.representations if self.reading else ()
 
     @property
     def parent_field(self) -> str:
@@ -193,7 +199,7 @@ class Catalogue:
     def find(self, name: str, has: str = "reading") -> Kind:
         kind = self.kinds.get(name)
         if kind is None or getattr(kind, has) is None:
-            raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+            raise no_such_page()
         return kind
 
     def relations(self, table: Table) -> list[Relation]:
@@ -211,6 +217,10 @@ class Catalogue:
     def navigation(self) -> list[tuple[str, list[Kind]]]:
         known = [(group, [self.kinds[name] for name in names if name in self.kinds]) for group, names in GROUPS]
         return [(group, found) for group, found in known if found]
+
+
+def no_such_page() -> Refusal:
+    return Refusal("not_found", "This page does not exist, or your role does not include it.")
 
 
 def noun_of(table: Table) -> str:

@@ -136,12 +136,8 @@ DISPLAYS = {
     "invoices": documents.INVOICES,
     "payments": Display(
         columns=(
-            Column("paid_date", "reference"),
-            "client_id",
-            "invoice_id",
-            "kind",
-            Column("method", "notes"),
-            "amount",
+            *(Column("paid_date", "reference"), "client_id", "invoice_id", "kind"),
+            *(Column("method", "notes"), "amount"),
         ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
         sums=(Sum("amount", lambda table: ~is_discount(table), "Collected"),),

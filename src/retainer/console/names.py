@@ -1,23 +1,25 @@
 """Names of records: those that a page refers to, and those that a form offers; one statement reads those of a table."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, null, select
 
+from retainer.console import words
 from retainer.console.catalogue import Catalogue, label_from, label_of
 from retainer.console.own_records import is_own
-from retainer.console.unnamed import load_unnamed
+from retainer.schema.billing import expenses, invoices, payments
 from retainer.schema.crm import clients
 from retainer.schema.identity import api_keys, users
-from retainer.schema.work import projects
+from retainer.schema.work import projects, tasks, time_entries
 from retainer.store.constraints import singular
 from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
+from retainer.values.exact import amount_of
 from retainer.values.records import Record
 from retainer.work.tasks import OPEN, Task
 
@@ -130,8 +132,40 @@ def title_of(tx: Tx, table: Table, record: Record) -> str:
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
 
 
+def _payment(amount: int, currency: str, invoice: str) -> str:
+    noun = "Payment" if amount > 0 else "Refund"
+    return f"{noun} of {words.money(amount_of(abs(amount), currency), currency)} on {invoice}"
+
+
+def _time(minutes: int, day: str, *places: str | None) -> str:
+    return ", ".join([f"{words.hours(minutes)} h on {words.short_day(day)}", *list(filter(None, places))[:1]])
+
+
+def _expense(amount: int, currency: str, day: str) -> str:
+    return f"{words.money(amount_of(amount, currency), currency)} on {words.short_day(day)}"
+
+
+Said = tuple[Callable[..., str], tuple[ColumnElement[Any], ...], tuple[Table, ...]]
+SAID: dict[Table, Said] = {
+    invoices: (lambda client: f"Draft for {client}", (clients.c.name,), (clients,)),
+    payments: (_payment, (payments.c.amount, payments.c.currency, invoices.c.number), (invoices,)),
+    time_entries: (
+        _time,
+        (time_entries.c.duration_minutes, time_entries.c.date, tasks.c.title, projects.c.name, clients.c.name),
+        (tasks, projects, clients),
+    ),
+    expenses: (_expense, (expenses.c.amount, expenses.c.currency, expenses.c.date), ()),
+}
+"""How records are called, by their table: the words, the columns that they tell, and the tables of these."""
+
+
 def _with_unnamed(tx: Tx, table: Table, names: dict[int, str]) -> dict[int, str]:
-    return names | load_unnamed(tx, table, (each for each, name in names.items() if name == f"{each}"))
+    """Return names of records with those that have none called by what they are, such as drafts, payments and time."""
+    ids = [each for each, name in names.items() if name == f"{each}"]
+    if table not in SAID or not ids:
+        return names
+    say = SAID[table][0]
+    return names | {record_id: say(*told) for record_id, *told in tx.all(_said(table), ids=json.dumps(ids))}
 
 
 def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool = False) -> str:
@@ -192,3 +226,13 @@ def limits_of(table: Table, owner: str, only: Only) -> Iterator[ColumnElement[bo
         yield projects.c.is_template.is_(only == "template")
     if only and table is users:
         yield users.c.is_active
+
+
+@cache
+def _said(table: Table) -> Select[Any]:
+    _, columns, joined = SAID[table]
+    source: Any = table
+    for each in joined:
+        reference = f"{each.name.removesuffix('s')}_id"
+        source = source.outerjoin(each, each.c.id == table.c[reference])
+    return select(table.c.id, *columns).select_from(source).where(is_listed(table.c.id, "ids"))

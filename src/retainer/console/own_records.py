@@ -21,17 +21,9 @@ HIDDEN = frozenset(
 )
 OF_EXPENSES = frozenset({"billable_amount", "markup_percent", "is_settled", "invoice_id", "invoice_line_id"})
 OF_PROJECTS = HIDDEN | {
-    *(
-        "billing_type",
-        "fixed_fee",
-        "retainer_amount",
-        "auto_invoice",
-        "budget_amount",
-        "quote_id",
-        "budget_used_percent_min",
-    ),
+    *("billing_type", "fixed_fee", "retainer_amount", "auto_invoice", "budget_amount", "quote_id", "is_template"),
     *("billable_minutes", "unbilled_minutes", "billable_amount", "unbilled_amount", "invoiced_amount"),
-    *("expense_amount", "budget_used_percent", "over_budget", "is_template"),
+    *("expense_amount", "budget_used_percent", "budget_used_percent_min", "over_budget"),
 }
 WORKED = ((tasks, "assignee_id"), (time_entries, "user_id"), (expenses, "user_id"))
 """What makes a project one that a user works on, besides being its manager."""

@@ -140,10 +140,8 @@ class PageContext(msgspec.Struct):
     ask_for_link: Callable[[str], None]
     """Notes an email whose user asks for a password link."""
     signed_in: Person | None = None
-    logo: bytes | None = None
-    """The logo of a form as a PNG, which is drawn before the transaction."""
     upload: Any = None
-    """The file of a form about a record, with its name, as it was read before the transaction."""
+    """The file of a form as it was read before the transaction: that of a record with its name, a logo as a PNG."""
     filled: Any = None
     """The body of a form, which is read before the transaction that writes it."""
     timer: Any = None

@@ -18,6 +18,7 @@ from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
+from retainer.schema.identity import users
 from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -38,7 +39,7 @@ NEAR, FULL = 80, 100
 
 
 class Value(NamedTuple):
-    """A value for display: a macro of `values.html` draws each kind.
+    """A value for display: the macro `shown` of `record_blocks.html` draws each kind.
 
     `tone` is the colour of a text, a badge or a bar, `share` the width of a bar in percent, `detail` stands below.
     """
@@ -84,6 +85,12 @@ class Heading(NamedTuple):
     is_number: bool = False
     link: str = ""
     direction: str = ""
+
+    def sorting(self, context: PageContext, name: str, order: str, *, is_largest_first: bool = True) -> "Heading":
+        """Return the heading with the link that sorts by its column, or turns the order of the list round."""
+        direction = {f"-{name}": "descending", name: "ascending"}.get(order, "")
+        is_rising = direction == "descending" or not (direction or is_largest_first)
+        return self._replace(link=context.link(sort=name if is_rising else f"-{name}"), direction=direction)
 
 
 class TableBlock(NamedTuple):
@@ -166,6 +173,13 @@ class Values:
             return LOOKS[shape](self, record, name, value)
         in_words = word_of if name in choices_of(model) else str
         return Value("text", ", ".join(map(in_words, value)) if isinstance(value, list) else str(value))
+
+    def since(self, instant: str | None) -> Value:
+        return NOTHING if instant is None else Value("since", moment=self.context.moment(instant))
+
+    def person(self, user_id: int | None, otherwise: str = "The operator") -> Value | str:
+        """Return the link to a person; `otherwise` is said without one."""
+        return Value("link", link=self.names.refer(users, user_id)) if user_id else otherwise
 
     def table(
         self, title: str, records: Sequence[Any], table: Table | None, columns: Iterable[str | Column]

@@ -90,11 +90,10 @@ def count(size: int, noun: str, plural: str = "") -> str:
 
 def file_size(size: int) -> str:
     """Return a number of bytes like `3 bytes` or `120 KB`, rounded up."""
-    for unit in SIZES:
-        if size < 1000 or unit == SIZES[-1]:
-            return f"{number(size)} {unit}"
-        size = -(-size // 1000)
-    raise ValueError(size)
+    unit, *larger = SIZES
+    while size >= 1000 and larger:
+        size, unit = -(-size // 1000), larger.pop(0)
+    return f"{number(size)} {unit}"
 
 
 def host(url: str) -> str:

@@ -53,12 +53,6 @@ class ColumnMapping(msgspec.Struct, forbid_unknown_fields=True):
     states: dict[str, IssuedState] = {}
     """What words for the state of an invoice mean."""
 
-    def yes_words(self) -> frozenset[str]:
-        return YES.difference(self.no) | {name_of(word).casefold() for word in self.yes}
-
-    def no_words(self) -> frozenset[str]:
-        return NO | {name_of(word).casefold() for word in self.no}
-
 
 class CellFields(NamedTuple):
     """The fields of a kind of file whose cells have other forms in other files."""
@@ -204,7 +198,8 @@ def read_form(
         if name in places:
             with errors.noting():
                 marks[name] = mapping.decimal_mark or tables.decimal_mark(column(name), name)
-    yes, no = mapping.yes_words(), mapping.no_words()
+    also_yes, also_no = ({name_of(word).casefold() for word in words} for words in (mapping.yes, mapping.no))
+    yes, no = YES.difference(mapping.no) | also_yes, NO | also_no
     for name in fields.truths:
         for word in dict.fromkeys(column(name)) if name in places else ():
             with errors.noting():

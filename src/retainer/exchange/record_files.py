@@ -26,7 +26,7 @@ from retainer.exchange.columns import (
 )
 from retainer.exchange.plans import DescribedRow, ImportPlan, encode
 from retainer.exchange.record_sources import CHOICES, FIELDS, WORDS, Records
-from retainer.exchange.tables import BadCell, name_of
+from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.exchange.time_files import NamedRecord
 from retainer.values.collation import sort_key
 from retainer.values.decoding import decoder
@@ -89,7 +89,7 @@ def describe(line: bytes) -> DescribedRow | None:
 def _read_row(table: str, cells: Cells, form: CellForm, lines: dict[tuple[str, ...], int]) -> RecordRow:
     row = RecordRow(cells.row.line, cells.row.cells, table)
     if cells.row.is_too_long:
-        row.reason = "Has more cells than the file has headings."
+        row.reason = TOO_LONG
         return row
     for field in cells.places:
         if cells[field]:
@@ -143,14 +143,6 @@ def _identity(row: RecordRow) -> tuple[str, ...]:
     return ("", *map(sort_key, names), email.casefold())
 
 
-def _read_text(text: str, _: str, __: CellForm) -> str:
-    return text
-
-
-def _read_number(text: str, field: str, form: CellForm) -> str:
-    return format(tables.read_decimal(text, form.marks[field]), "f")
-
-
 def _read_minutes(text: str, field: str, form: CellForm, *, factor: int = 1) -> int:
     """Return minutes, of a number of them or of hours. Raises BadCell."""
     if factor > 1 and ":" in text:
@@ -164,17 +156,9 @@ def _read_days(text: str, _: str, __: CellForm) -> int | str:
     return int(found[1]) if found else text
 
 
-def _read_day(text: str, _: str, form: CellForm) -> str:
-    return tables.read_day(text, form.order).isoformat()
-
-
 def _read_choice(text: str, _: str, __: CellForm) -> str:
     value = name_of(text).casefold().replace(" ", "_").replace("-", "_")
     return WORDS.get(value, value)
-
-
-def _read_truth(text: str, field: str, form: CellForm) -> bool:
-    return tables.read_truth(text, field, form.yes, form.no)
 
 
 def _read_country(text: str, _: str, __: CellForm) -> str:
@@ -197,14 +181,17 @@ def _countries() -> dict[str, str]:
 
 
 READERS: dict[str, Callable[[str, str, CellForm], str | int | bool]] = {
-    **dict.fromkeys(("hourly_rate", "tax_rate", "fixed_fee", "retainer_amount", "budget_amount"), _read_number),
+    **dict.fromkeys(
+        ("hourly_rate", "tax_rate", "fixed_fee", "retainer_amount", "budget_amount"),
+        lambda text, field, form: format(tables.read_decimal(text, form.marks[field]), "f"),
+    ),
     **dict.fromkeys(CHOICES, _read_choice),
-    **dict.fromkeys(FIELDS.days, _read_day),
-    **dict.fromkeys(("notes", "description", "external_id"), _read_text),
+    **dict.fromkeys(FIELDS.days, lambda text, _, form: tables.read_day(text, form.order).isoformat()),
+    **dict.fromkeys(("notes", "description", "external_id"), lambda text, _, __: text),
     "budget_minutes": _read_minutes,
     "budget_hours": partial(_read_minutes, factor=MINUTES),
     "payment_terms_days": _read_days,
-    "is_primary": _read_truth,
+    "is_primary": lambda text, field, form: tables.read_truth(text, field, form.yes, form.no),
     "country": _read_country,
     "currency": lambda text, _, __: read_currency(text) or "",
 }

@@ -72,7 +72,7 @@ class MeantRecords:
     def load(self, tx: Tx, items: Sequence[Item]) -> None:
         """Read the records that rows name, in one statement for each kind."""
         rows = [item for item in items if isinstance(item, RecordRow)]
-        names = {sort_key(name) for item in items for name in _names_of(item)}
+        names = {sort_key(name) for item in items for name in (item.name, item.client or "")}
         names |= {email for row in rows for email in (_email_of(row), row.person.get("email", "").casefold())}
         names |= {_sort_of(fields) for row in rows for fields in (row.fields, row.person)}
         values = {"names": json.dumps([*names]), "ids": json.dumps([row.external_id for row in rows])}
@@ -95,10 +95,6 @@ class MeantRecords:
 
     def _is_there(self, tx: Tx, table: str, id_: int) -> bool:
         return self.made.get((table, id_), tx) is tx or tx.field(metadata.tables[table].c.id, id_) is not None
-
-
-def _names_of(item: Item) -> list[str]:
-    return [item.name, item.client or ""]
 
 
 def _email_of(row: RecordRow) -> str:

@@ -4,6 +4,12 @@ from types import MappingProxyType
 
 from retainer.exchange.columns import ImportSource, Ways
 
+
+def _same(*names: str) -> dict[str, tuple[str, ...]]:
+    """Return the columns of fields whose headings are their names."""
+    return {name: (name.replace("_", " "),) for name in names}
+
+
 WHEN: Ways = (("date",), ("start_date",), ("start",))
 """`start` and `end` are moments."""
 HOW_LONG: Ways = (("duration",), ("minutes",), ("end",), ("start_time", "end_time"))
@@ -13,18 +19,14 @@ HARVEST = ImportSource(
     "harvest",
     "Harvest",
     {
-        "date": ("date",),
-        "client": ("client",),
-        "project": ("project",),
-        "task": ("task",),
+        **_same("date", "client", "project", "task"),
         "description": ("notes",),
         "duration": ("hours",),
         "billable": ("billable?",),
         "invoiced": ("invoiced?",),
-        "first_name": ("first name",),
-        "last_name": ("last name",),
+        **_same("first_name", "last_name"),
         "rate": ("billable rate",),
-        "currency": ("currency",),
+        **_same("currency"),
     },
     ("date", "client", "project", "duration", "first_name", "last_name"),
     TIME,
@@ -34,18 +36,8 @@ TOGGL = ImportSource(
     "Toggl Track",
     {
         "person": ("user",),
-        "email": ("email",),
-        "client": ("client",),
-        "project": ("project",),
-        "task": ("task",),
-        "description": ("description",),
-        "billable": ("billable",),
-        "start_date": ("start date",),
-        "start_time": ("start time",),
-        "end_date": ("end date",),
-        "end_time": ("end time",),
-        "duration": ("duration",),
-        "amount": ("amount",),
+        **_same("email", "client", "project", "task", "description", "billable"),
+        **_same("start_date", "start_time", "end_date", "end_time", "duration", "amount"),
     },
     ("person", "start_date", "start_time", "duration"),
     TIME,
@@ -54,18 +46,10 @@ CLOCKIFY = ImportSource(
     "clockify",
     "Clockify",
     {
-        "project": ("project",),
-        "client": ("client",),
-        "description": ("description",),
+        **_same("project", "client", "description"),
         "task": ("task", "activity"),
         "person": ("user",),
-        "email": ("email",),
-        "billable": ("billable",),
-        "invoiced": ("invoiced",),
-        "start_date": ("start date",),
-        "start_time": ("start time",),
-        "end_date": ("end date",),
-        "end_time": ("end time",),
+        **_same("email", "billable", "invoiced", "start_date", "start_time", "end_date", "end_time"),
         "duration": ("duration (h)", "duration (decimal)"),
         "rate": ("billable rate",),
     },
@@ -97,13 +81,7 @@ SOLIDTIME = ImportSource(
     "solidtime",
     "solidtime",
     {
-        "description": ("description",),
-        "billable": ("billable",),
-        "client": ("client",),
-        "project": ("project",),
-        "task": ("task",),
-        "start": ("start",),
-        "end": ("end",),
+        **_same("description", "billable", "client", "project", "task", "start", "end"),
         "person": ("user_name",),
         "email": ("user_email",),
     },

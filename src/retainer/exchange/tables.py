@@ -51,6 +51,9 @@ DecimalMark = Literal[".", ","]
 NOON = 12
 
 
+TOO_LONG = "Has more cells than the file has headings."
+
+
 class BadCell(ValueError):
     """A cell does not have the form of its column; the text says so to people."""
 

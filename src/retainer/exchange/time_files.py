@@ -28,7 +28,7 @@ from retainer.exchange.columns import (
 )
 from retainer.exchange.plans import DescribedRow, ImportPlan, Sum, encode
 from retainer.exchange.sources import CSV
-from retainer.exchange.tables import BadCell, name_of
+from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.values.collation import sort_key
 from retainer.values.decoding import decoder
 from retainer.values.exact import DIGITS, as_instant, half_up
@@ -154,8 +154,6 @@ def _read_row(
 ) -> Booking:
     booking = Booking(cells.row.line, cells.row.cells)
     try:
-        if cells.row.is_too_long:
-            raise BadCell("Has more cells than the file has headings.")  # noqa: TRY301
         _fill(booking, source, cells, form, seen, namesakes)
     except BadCell as reason:
         return Booking(cells.row.line, cells.row.cells, str(reason))
@@ -165,6 +163,8 @@ def _read_row(
 def _fill(
     booking: Booking, source: ImportSource, cells: Cells, form: CellForm, seen: Counter[str], namesakes: Container[str]
 ) -> None:
+    if cells.row.is_too_long:
+        raise BadCell(TOO_LONG)
     start, seconds, day = _read_time(cells, form)
     if seconds <= 0:
         raise BadCell("Has no time: a time entry has at least a minute.")

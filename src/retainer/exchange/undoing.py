@@ -1,6 +1,7 @@
 """Undoing: the job that removes what an import has made, as far as nothing depends on it."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,9 +19,8 @@ from retainer.jobs.kinds import Job, JobKind, JobRow
 from retainer.schema import jobs as schema
 from retainer.schema import metadata
 from retainer.schema.billing import credit_notes, invoices
-from retainer.schema.crm import clients, external_contacts
 from retainer.schema.jobs import job_records
-from retainer.schema.work import projects, tasks, time_entries
+from retainer.schema.work import time_entries
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.engines.sql import INTEGER, LIMIT, is_listed
 from retainer.store.tx import Tx
@@ -32,17 +32,17 @@ from retainer.work.time_entries import delete_time_entry
 UNDO_IMPORT = "undo_import"
 STEP = 1 << 40
 """Above all ids: the position of a record is its turn times this, and its id."""
-TURNS = ("credit_notes", "invoices", "time_entries", "tasks", "projects", "external_contacts", "clients", "users")
-"""What is removed first; nothing of a later kind is needed by one before."""
-DELETIONS = {
-    "credit_notes": (credit_notes, credit_note_history.remove),
-    "invoices": (invoices, history.remove),
-    "time_entries": (time_entries, delete_time_entry),
-    "tasks": (tasks, delete_task),
-    "projects": (projects, delete_project),
-    "external_contacts": (external_contacts, delete_external_contact),
-    "clients": (clients, delete_client),
+DELETIONS: dict[str, Callable[[Tx, int], None]] = {
+    "credit_notes": credit_note_history.remove,
+    "invoices": history.remove,
+    "time_entries": delete_time_entry,
+    "tasks": delete_task,
+    "projects": delete_project,
+    "external_contacts": delete_external_contact,
+    "clients": delete_client,
 }
+TURNS = (*DELETIONS, "users")
+"""What is removed first; nothing of a later kind is needed by one before."""
 OF_KIND = job_records.c.record == bindparam("record")
 LEFT = select(func.count()).select_from(job_records).where(OF_JOB)
 NEXT = (
@@ -112,11 +112,11 @@ def write(tx: Tx, job: Job, row: JobRow) -> None:
 
 
 def _remove(tx: Tx, made: MadeRecord) -> None:
-    table, remove = DELETIONS[made.record]
+    table = metadata.tables[made.record]
     if table not in {credit_notes, invoices, time_entries}:  # whose deletions say themselves what depends on them
         _require_unused(tx, table, made.id)
     try:
-        remove(tx, made.id)  # first, because its refusal says more than the next one; either undoes it
+        DELETIONS[made.record](tx, made.id)  # first, because its refusal says more than the next one; either undoes it
         if made.is_changed and table not in {credit_notes, invoices}:  # which payments change, too
             raise _stays(CHANGED)
     except Refusal as refusal:

@@ -31,17 +31,8 @@ from retainer.store.tx import Tx
 from retainer.web.forms import Form
 
 SHOWN = (
-    *(
-        "status",
-        "number",
-        "issue_date",
-        "due_date",
-        "total",
-        "amount_paid",
-        "amount_credited",
-        "balance_due",
-        "refund_due",
-    ),
+    *("status", "number", "issue_date", "due_date"),
+    *("total", "amount_paid", "amount_credited", "balance_due", "refund_due"),
     *("awaiting", "priority", "assignee_id", "due_at", "reopened_count", "monitoring_enabled", "maintenance_until"),
 )
 """The fields that a page compares, in this order."""

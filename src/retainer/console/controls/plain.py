@@ -107,9 +107,6 @@ class Hours(Control, frozen=True):
     def label(self, text: str, _: FormPlace) -> str:
         return text if "hours" in text.lower() else f"{text}, hours"
 
-    def as_filter(self) -> Control:
-        return Whole()
-
 
 class Numbers(Control, frozen=True):
     """Whole numbers, which a comma separates."""
@@ -186,9 +183,6 @@ class Choices(SeveralValues, frozen=True):
             raise InvalidValue(NOT_OFFERED)
         return chosen
 
-    def as_filter(self) -> Control:
-        return Choice(self.options)
-
     def groups(self) -> dict[str, list[tuple[str, str]]]:
         groups = dict[str, list[tuple[str, str]]]()
         for value, text in self.options:
@@ -200,6 +194,8 @@ class Choices(SeveralValues, frozen=True):
 class Scopes(Choices, frozen=True):
     """The scopes of a key: its options are resources, each to be read and written."""
 
+    presets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Scopes that a button selects together, with its label."""
     macro = "scopes"
 
     def read(self, texts: Sequence[str], _: FormPlace, __: str) -> object:

@@ -19,6 +19,7 @@ from retainer.console.editing.hints import hint_of
 from retainer.console.labels import USUAL, field_label, word_of
 from retainer.console.names import Only
 from retainer.console.shapes import DeclaredType, declared, mark_of
+from retainer.documents.wording import country_name
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
@@ -39,7 +40,7 @@ UNITS_OF_ACCOUNT = {"BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "UYI", "UYW
 
 @cache
 def countries() -> tuple[tuple[str, str], ...]:
-    named = ((country.alpha_2, getattr(country, "common_name", country.name)) for country in pycountry.countries)
+    named = ((country.alpha_2, country_name(country.alpha_2, "en")) for country in pycountry.countries)
     return tuple(sorted(named, key=lambda pair: pair[1]))
 
 
@@ -138,15 +139,13 @@ def control_of(found: DeclaredType, target: Table | None = None, only: Only = "o
         item = declared(get_args(found.type)[0])
         if target is not None:
             return References(target, only)
-        return plain.Numbers() if item.shape == "whole" else choices(item) if item.shape == "choice" else None
+        if item.shape == "choice":
+            return plain.Choices(options_of(item))
+        return plain.Numbers() if item.shape == "whole" else None
     if target is not None:
         return Reference(target, only)
     make = CONTROLS.get(found.shape)
     return None if make is None or mark_of(kinds.Id) in found.marks else make(found)
-
-
-def choices(item: DeclaredType) -> Control:
-    return plain.Choices(options_of(item))
 
 
 def options_of(found: DeclaredType) -> Options:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from types import NoneType
-from typing import Any, Generic, NamedTuple, TypeVar, get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from sqlalchemy import Table
 
@@ -31,18 +31,6 @@ OFFERED = {"users", "api_keys", *(name for name, display in DISPLAYS.items() if 
 """The tables whose records a filter offers for choice."""
 
 
-class FilterPlace(NamedTuple):
-    """Where a filter is typed; amounts are in the chosen currency."""
-
-    language: str
-    timezone: str
-    currency: str
-
-
-def place_of(person: Person, currency: str = "") -> FilterPlace:
-    return FilterPlace(person.language, person.timezone, currency or person.currency)
-
-
 def filter_control(hint: object) -> Control:
     """Return the control that reads a filter, which people type as in forms."""
     return control_of(declared(hint)) or Control()
@@ -50,12 +38,12 @@ def filter_control(hint: object) -> Control:
 
 def read_filters(model: type[Q], form: Form, person: Person) -> Q:
     """Return the filters of a list; an invalid one is noted in the form, and left out."""
-    values, place = dict[str, object](), place_of(person)
+    values = dict[str, object]()
     for name, each in parameters(model).items():
         control = filter_control(each.hint)
         try:
             if text := form.text(name):
-                value = each.read(control.query(text, place, name))
+                value = each.read(control.query(text, person, name))
                 values[each.field] = read_likely(read_day)(value) if isinstance(control, Day) else value
         except ValueError as error:
             form.errors[name] = [str(error)]

@@ -100,7 +100,6 @@ class FormPage(NamedTuple):
     """Returns the other buttons of the form."""
     headings: Mapping[str, str] = {}
     """The headings of the form, by the first field below each."""
-    presets: Mapping[str, tuple[str, ...]] = {}
     is_danger: bool = False
     """Whether the form ends something."""
     has_preview: bool = False
@@ -173,14 +172,12 @@ class FormPage(NamedTuple):
         errors = FieldErrors() if self.reads_on else take_unreadable(body)
         if not is_confirmed:
             errors.note("confirmation", "Does not match.")
-        if is_preview:
+        is_unseen = self.rehearse is not None and self.is_reviewed and context.form.text("seen") != sheet.content
+        if is_preview or is_unseen:
             sheet.load()
-        is_unseen = self.is_reviewed and context.form.text("seen") != sheet.content
-        if self.rehearse is not None and (is_preview or is_unseen):
             context.form.message = "" if is_preview else REVIEW
-            sheet.load()
-            return FilledForm(self, state, sheet, body, errors, sheet.references, is_preview=True)
-        return FilledForm(self, state, sheet, body, errors, sheet.references)
+        is_rehearsed = self.rehearse is not None and (is_preview or is_unseen)
+        return FilledForm(self, state, sheet, body, errors, sheet.references, is_rehearsed)
 
     def find_again(self, tx: Tx, context: PageContext, filled: "FilledForm") -> Any:
         """Return the record in the transaction that writes it. Raises `precondition_failed` if it is another now."""

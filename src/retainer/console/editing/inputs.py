@@ -67,9 +67,6 @@ class Inputs:
         """Return the fields with their texts."""
         return [(field, self.text(field)) for field in self.fields]
 
-    def label(self, field: Field) -> str:
-        return field.label
-
     def initial(self, _: Field) -> list[str]:
         """Return the texts that a field shows before it is edited."""
         return []
@@ -99,7 +96,7 @@ class Inputs:
         if isinstance(field.control, Currency):
             found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
         options = [Offer(*option) for option in (*self.blanks(field), *found)]
-        return [(choice.id, choice.text) for choice in self._with_chosen(options, text, None)]
+        return [choice.pair for choice in self._with_chosen(options, text, None)]
 
     def options(self, field: Field, text: str) -> list[Offer] | None:
         """Return the records that a reference offers, with the chosen ones; None if they are too many."""

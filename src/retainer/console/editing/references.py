@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
+from retainer.console.catalogue import noun_of
 from retainer.console.names import Offer, Only, limits_of, load_names, name_columns, read_choice
 from retainer.console.page_context import PageContext
 from retainer.errors import InvalidValue
@@ -71,7 +72,7 @@ class ReferenceLookup:
         table, _, owner, text = wanted
         if len(text) > MAX_LENGTH:
             raise InvalidValue(f"Must be a name or a number of at most {MAX_LENGTH} characters.")
-        noun, number = singular(table).removeprefix("external "), NAMED.fullmatch(text)
+        noun, number = noun_of(table), NAMED.fullmatch(text)
         if number is not None:
             record_id = int(number[1])
             if owner and record_id not in self.own[table, owner]:

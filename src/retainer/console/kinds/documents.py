@@ -213,11 +213,8 @@ def lock_of_quote(quote: Quote) -> FieldLock:
         reason = "This quote has become a project or an invoice, so it is fixed."
         return FieldLock(writable_fields(Quote).keys() - {"external_id"}, stays=True, reason=reason)
     reason = "The lines and the client of a quote change only in a draft: set it back to draft first."
-    return (
-        FREE
-        if quote.status == "draft"
-        else FieldLock(quotes.LOCKED_FIELDS, stays=quote.status == "accepted", reason=reason)
-    )
+    locked = FieldLock(quotes.LOCKED_FIELDS, stays=quote.status == "accepted", reason=reason)
+    return FREE if quote.status == "draft" else locked
 
 
 QUOTES = Display(

@@ -47,17 +47,8 @@ FEES_LEFT_OUT = {
     "open_fee": "{amount} of fixed fees whose projects are not completed",
 }
 TERMS = (
-    *(
-        "billing_type",
-        "hourly_rate",
-        "fixed_fee",
-        "retainer_amount",
-        "auto_invoice",
-        "start_date",
-        "due_date",
-        "manager_id",
-    ),
-    *("currency", "expense_amount", "quote_id"),
+    *("billing_type", "hourly_rate", "fixed_fee", "retainer_amount", "auto_invoice", "start_date", "due_date"),
+    *("manager_id", "currency", "expense_amount", "quote_id"),
 )
 
 
@@ -164,14 +155,8 @@ OWN_DISPLAY = Display(
 )
 DISPLAY = Display(
     columns=(
-        Column("name", "code"),
-        "client_id",
-        "status",
-        "due_date",
-        "tracked_minutes",
-        "budget_used_percent",
-        "to_bill_amount",
-        "manager_id",
+        *(Column("name", "code"), "client_id", "status", "due_date"),
+        *("tracked_minutes", "budget_used_percent", "to_bill_amount", "manager_id"),
     ),
     filters=("client_id", "status", "over_budget"),
     views=(

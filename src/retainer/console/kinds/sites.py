@@ -187,13 +187,8 @@ def plugin_table(page: RecordPage[Site]) -> TableBlock:
 
 DISPLAY = Display(
     columns=(
-        Column("name", "url"),
-        "client_id",
-        "status",
-        Column("uptime_percent_30d", load=uptimes),
-        "response_time_ms",
-        "ssl_expires_at",
-        Column("plugin_updates_count", load=updates),
+        *(Column("name", "url"), "client_id", "status", Column("uptime_percent_30d", load=uptimes)),
+        *("response_time_ms", "ssl_expires_at", Column("plugin_updates_count", load=updates)),
     ),
     filters=("client_id", "status", "has_updates"),
     views=(

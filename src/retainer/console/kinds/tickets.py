@@ -70,13 +70,8 @@ def message(page: RecordPage[Ticket], reply: TicketReply) -> Block:
 
 DISPLAY = Display(
     columns=(
-        Column("subject", "number", sort="number"),
-        "client_id",
-        "awaiting",
-        "priority",
-        "assignee_id",
-        "created_at",
-        "status",
+        *(Column("subject", "number", sort="number"), "client_id"),
+        *("awaiting", "priority", "assignee_id", "created_at", "status"),
     ),
     filters=("status", "awaiting", "priority", "client_id"),
     views=(

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from datetime import date, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from sqlalchemy import select
 
@@ -45,25 +44,6 @@ DRAFTS = (
 ARCHIVED = select(clients.c.id).where(clients.c.status == "archived")
 
 
-class RunRow(NamedTuple):
-    """A row of the run: a client in a currency."""
-
-    client_id: int
-    currency: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.client_id}-{self.currency}"
-
-
-class Run(NamedTuple):
-    """What a form of the run asks for."""
-
-    choices: list[RunRow]
-    last: str
-    adds_to_drafts: bool
-
-
 def last_day(tx: Tx, text: str) -> str:
     """Return the last day of the work to bill, by default today. Raises `validation_failed`."""
     try:
@@ -72,9 +52,12 @@ def last_day(tx: Tx, text: str) -> str:
         raise invalid({"to": [str(error)]}) from None
 
 
-def load_rows(tx: Tx, last: str) -> list[WorkToBill]:
-    """Return what is to bill until a day; milestones and fixed fees count whatever their days."""
-    return [row for row in load_work(tx, last) if row.to_bill]
+def load_rows(tx: Tx, last: str) -> dict[str, WorkToBill]:
+    """Return what is to bill until a day, by its names in the form.
+
+    Milestones and fixed fees count whatever their days.
+    """
+    return {f"{row.client_id}-{row.currency}": row for row in load_work(tx, last) if row.to_bill}
 
 
 def load_drafts(tx: Tx) -> dict[tuple[int, str], list[int]]:
@@ -90,8 +73,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
     month = date.fromisoformat(tx.today).replace(day=1)
     archived = {client_id for (client_id,) in tx.all(ARCHIVED)}
     rows = [
-        (RunRow(row.client_id, row.currency), row, [*map(left_out_text, row.left_out)], row.client_id in archived)
-        for row in load_rows(tx, last)
+        (name, row, [*map(left_out_text, row.left_out)], row.client_id in archived)
+        for name, row in load_rows(tx, last).items()
     ]
     return context.render(
         "billing_run",
@@ -108,16 +91,18 @@ def show(tx: Tx, context: PageContext) -> Reply:
 def read(tx: Tx, context: PageContext) -> None:
     """Read which rows are to be billed. Raises `validation_failed`."""
     last = last_day(tx, context.form.text("to"))
-    choices = [RunRow(row.client_id, row.currency) for row in load_rows(tx, last)]
+    rows = load_rows(tx, last)
     names = dict.fromkeys(context.form.texts_of("row"))
     if not names:
         raise invalid({"": ["Choose at least one client."]})
     if len(names) > MAX_OF_JOB:
         raise invalid({"": [f"Choose at most {MAX_OF_JOB} clients at once, and bill the others afterwards."]})
-    if not names.keys() <= {choice.name for choice in choices}:
+    if not names.keys() <= rows.keys():
         raise Refusal("precondition_failed", CHANGED)
-    choices = [choice for choice in choices if choice.name in names]
-    context.filled = Run(choices, last, context.form.text("into_drafts") == "yes")
+    chosen = [
+        runs.BilledClient(row.client_id, row.currency, row.client_name) for name, row in rows.items() if name in names
+    ]
+    context.filled = runs.RunOptions(last, context.form.text("into_drafts") == "yes", chosen)
 
 
 def create_drafts(tx: Tx, context: PageContext) -> Reply:
@@ -125,13 +110,11 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
 
     A job does it for many rows, and leaves out what is refused.
     """
-    run: Run = context.filled
-    names = load_names(tx, clients, {choice.client_id for choice in run.choices})
-    found = [runs.BilledClient(each.client_id, each.currency, names[each.client_id]) for each in run.choices]
-    if len(found) > MAX_INVOICES:
-        return _follow(context, runs.start(tx, runs.RunOptions(run.last, run.adds_to_drafts, found)))
+    run: runs.RunOptions = context.filled
+    if len(run.clients) > MAX_INVOICES:
+        return _follow(context, runs.start(tx, run))
     made = list[int]()
-    for client in found:
+    for client in run.clients:
         try:
             made.append(runs.bill(tx, client, run.last, adds_to_drafts=run.adds_to_drafts))
         except Refusal as refusal:
@@ -254,9 +237,7 @@ def find_issued(tx: Tx, context: PageContext) -> list[Invoice]:
 
 def download(tx: Tx, context: PageContext) -> Reply:
     """Return the PDFs of the issued invoices that the query names; without any, what is to bill."""
-    kind = context.catalogue.find("invoices")
-    forms = kind.reading.representations if kind.reading else ()
-    pdf = next(form for form in forms if form.suffix == "pdf")
+    pdf = next(form for form in context.catalogue.find("invoices").representations if form.suffix == "pdf")
     issued = find_issued(tx, context)
     if not issued:
         return show(tx, context)

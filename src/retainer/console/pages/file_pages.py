@@ -4,23 +4,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, no_such_page
+from retainer.console.editing import record_forms
 from retainer.console.editing.calls import target_of
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.editing.sheet import Sheet
 from retainer.console.editing.uploads import UPLOAD, save_upload
 from retainer.console.kinds.display import AnyPage
-from retainer.console.names import Link, title_of
+from retainer.console.names import Link
 from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.values import Block, Value, table_of
-from retainer.errors import Refusal
 from retainer.files import files
 from retainer.files.contents import BYTES, SHOWN
 from retainer.identity import audit
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema import files as schema
-from retainer.schema.identity import users
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
 
@@ -43,8 +42,8 @@ def blocks(page: AnyPage) -> Iterator[Block]:
         (
             Value("link", link=Link(file.name, f"{base}/{file.id}")),
             words.file_size(file.size),
-            Value("since", moment=page.context.moment(file.created_at)),
-            Value("link", link=page.names.refer(users, file.user_id)) if file.user_id else "The operator",
+            page.since(file.created_at),
+            page.person(file.user_id),
             Value("link", link=Link("Delete…", f"{base}/{file.id}/delete")),
         )
         for file in found
@@ -56,15 +55,13 @@ def blocks(page: AnyPage) -> Iterator[Block]:
 def kind_of(context: PageContext) -> Kind:
     kind = context.catalogue.find(context.path_parameters["kind"])
     if not has_files(kind):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return kind
 
 
 def section_of(kind: Kind) -> Section:
     """Return the list of a kind; its forms about files do not depend on the other fields of the record."""
-    return Section(
-        kind.title, f"/records/{kind.name}", kind.table, kind.get, lambda tx, each: title_of(tx, kind.table, each)
-    )
+    return record_forms.section_of(kind)._replace(kind=None)
 
 
 def file_of(tx: Tx, context: PageContext) -> files.File:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import chain
 
+from retainer.console.catalogue import no_such_page
 from retainer.console.controls.control import Control, Field
 from retainer.console.controls.plain import Choice, FileInput, Number
 from retainer.console.editing.form_pages import FormButton, FormPage, Section
@@ -17,7 +18,7 @@ from retainer.console.pages.job_pages import find as find_job
 from retainer.console.pages.job_pages import sums_of_file
 from retainer.console.values import AnyBlock, Block, table_of
 from retainer.console.words import count, number
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, invalid
 from retainer.exchange import plans, undoing, uploads
 from retainer.exchange.columns import ColumnMapping, IssuedState
 from retainer.exchange.importers import IMPORTERS, KINDS
@@ -145,9 +146,8 @@ def review_sheet(tx: Tx, context: PageContext, _: None) -> Sheet:
     upload = upload_of(tx, context)
     mapping = upload.mapping
     preset = {f"{COLUMN}{name}": str(place) for name, place in upload.findings.places.items()}
-    preset |= {"day_order": mapping.day_order or "", "decimal_mark": mapping.decimal_mark or ""}
+    preset |= {each.name: getattr(mapping, each.name) or "" for each in (DAYS, DECIMALS, CURRENCY, PAID_ON)}
     preset |= {"timezone": upload.timezone, "yes": ", ".join(mapping.yes), "no": ", ".join(mapping.no)}
-    preset |= {"currency": mapping.currency or "", "paid_on": mapping.paid_on or ""}
     preset |= {"tax_rate": "" if mapping.tax_rate is None else f"{mapping.tax_rate:f}"}
     for state, field in STATES.items():
         preset[field.name] = ", ".join(word for word, each in mapping.states.items() if each == state)
@@ -272,7 +272,7 @@ def import_of(tx: Tx, context: PageContext) -> Job:
     """Return the import of the path, for an admin. Raises `not_found`."""
     job = find_job(tx, context)
     if job.kind not in KINDS or not context.may("settings"):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return job
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from retainer import job_kinds
 from retainer.batches.bulk import BULK
 from retainer.batches.runs import BILLING_RUN
+from retainer.console.catalogue import no_such_page
 from retainer.console.labels import field_label, in_words
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
@@ -15,7 +16,7 @@ from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import AnyBlock, table_of
 from retainer.console.words import count as counted
 from retainer.console.words import number
-from retainer.errors import Refusal, not_found
+from retainer.errors import not_found
 from retainer.exchange import imported, imports, plans, undoing
 from retainer.exchange.importers import IMPORTERS, KINDS
 from retainer.files.files import copy
@@ -73,7 +74,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
     if leads_to is not None and follows and job.kind == BILLING_RUN:
         return context.redirect(leads_to.path, job.message or "")
     refused = jobs.list_refusals(tx, job, SHOWN) if job.refused else []
-    refused = [row._replace(message=worded(job, row.message)) for row in refused]
+    columns = COLUMNS if job.kind in KINDS else ()
+    refused = [row._replace(message=in_words(row.message, columns)) for row in refused]
     names = load_names(tx, users, {job.user_id} if job.user_id else set())
     is_unknown = job.next_step_at is not None and job.kind not in job_kinds.KINDS
     return context.render(
@@ -86,11 +88,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         names=names,
         **of_import(tx, context, job),
     )
-
-
-def worded(job: Job, reason: str) -> str:
-    """Return why a row was refused, with labels in place of the names of fields."""
-    return in_words(reason, COLUMNS if job.kind in KINDS else ())
 
 
 def lead_of(tx: Tx, job: Job) -> Link | None:
@@ -135,19 +132,14 @@ def download_file(tx: Tx, context: PageContext) -> Reply:
 def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
     """Return what the page of an import shows in addition: its sums, and what a user can do with it."""
     can_continue = job.status in {"stopped", "failed"} and may_continue(context, job)
-    shown: dict[str, Any] = {
-        "sums": [],
-        "left_active": "",
-        "can_import": False,
-        "can_undo": False,
-        "can_continue": can_continue,
-    }
+    shown: dict[str, Any] = {"sums": [], "left_active": "", "can_continue": can_continue}
+    shown |= {"can_import": False, "can_undo": False}
     if job.kind not in KINDS:
         return shown
     if of_file := plans.options(job).sums:
         shown["sums"].append(sums_of_file(of_file))
     if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
-        shown["sums"].append(sums_now(now))
+        shown["sums"].append(table_of_sums("Sums of what was imported", now, {"minutes": "Time (h)"}))
     if count := imports.count_active(tx, job):
         shown["left_active"] = LEFT_ACTIVE.format(counted(count, "person", "people"), "is" if count == 1 else "are")
     shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
@@ -160,11 +152,6 @@ def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
 def sums_of_file(sums: Sequence[Mapping[str, str | int]]) -> AnyBlock:
     """Return the sums of a file, and of what can be imported of it."""
     return table_of_sums("Sums of the file", sums, SUM_TITLES)
-
-
-def sums_now(sums: Sequence[Mapping[str, str | int]]) -> AnyBlock:
-    """Return the sums of what an import has made, as it is now."""
-    return table_of_sums("Sums of what was imported", sums, {"minutes": "Time (h)"})
 
 
 def table_of_sums(title: str, sums: Sequence[Mapping[str, str | int]], titles: Mapping[str, str]) -> AnyBlock:
@@ -206,6 +193,6 @@ def stop(tx: Tx, context: PageContext) -> Reply:
 def resume(tx: Tx, context: PageContext) -> Reply:
     job = find(tx, context)
     if not may_continue(context, job):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     job_kinds.resume(tx, job)
     return context.redirect(f"/jobs/{job.id}", "It continues where it was.")

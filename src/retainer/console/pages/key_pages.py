@@ -75,6 +75,10 @@ HOURS = Field("hours", "The current key stops", Choice(tuple(OVERLAPS.items())),
 PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with what stops", Flag())
 
 
+def is_api_on(tx: Tx) -> bool:
+    return bool(accounts.get_account(tx)["api_enabled"])
+
+
 def people_options(people: Iterable[Fields]) -> Options:
     return tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
 
@@ -85,7 +89,8 @@ def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
     me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
     acts_as = USER._replace(label="Acts as", control=IdChoice(people_options(people)), default=me, hint=ACTS_AS)
     last_day = Field("expires_at", "Last day", Boundary(is_end=True), UNTIL, default=day_after(tx.today, USUAL_DAYS))
-    return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=preset or None)]
+    scopes = SCOPES_FIELD._replace(control=Scopes(SCOPES_FIELD.control.options, presets=tuple(PRESETS.items())))
+    return [NAME, acts_as, last_day, scopes._replace(default=preset or None)]
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
@@ -166,10 +171,9 @@ def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
 
 NEW = FormPage(
     *(KEYS, "Create key", "Create key", create),
-    lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [API_OFF],
+    lambda tx, *_: [] if is_api_on(tx) else [API_OFF],
     fields_of_new,
-    links=lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [("Switch on the API", "/switch")],
-    presets=PRESETS,
+    links=lambda tx, *_: [] if is_api_on(tx) else [("Switch on the API", "/switch")],
     reads_on=True,
 )
 EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2], reads_on=True)
@@ -203,7 +207,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         filters=filters.change({"status": {"control": Choice(options)}, "user_id": {"label": "Acts as"}}),
         sparklines=counts.usage(tx, DAYS),
         nothing=[0] * DAYS,
-        api_enabled=accounts.get_account(tx)["api_enabled"],
+        api_enabled=is_api_on(tx),
     )
 
 
@@ -218,7 +222,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         operations=operations[:MAX_OPERATIONS],
         other_requests=chart.total.requests - sum(each.requests for each in operations[:MAX_OPERATIONS]),
         recent=request_log.list_requests(tx, request_log.LogFilter(key_id=key.id), limit=RECENT).requests,
-        api_enabled=accounts.get_account(tx)["api_enabled"],
+        api_enabled=is_api_on(tx),
         webhooks=webhooks.webhooks_of(tx, key.id),
     )
 
@@ -252,7 +256,7 @@ def choose_switch(tx: Tx, context: PageContext) -> FormPage:
     """Return the form that was sent, which does the same when sent twice; otherwise the one that changes the state."""
     if context.request.method == "POST" and not context.is_restored:
         return SWITCH_ON if context.form.text("step") == SWITCH_ON.hidden["step"] else SWITCH_OFF
-    return SWITCH_OFF if accounts.get_account(tx)["api_enabled"] else SWITCH_ON
+    return SWITCH_OFF if is_api_on(tx) else SWITCH_ON
 
 
 def plan_without_api(_: Tx, context: PageContext, __: None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from retainer.billing.client_links import NO_ADDRESS, ClientLink, LinkFilter, create_link
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, no_such_page
 from retainer.console.controls.control import Field
 from retainer.console.controls.days import Boundary
 from retainer.console.editing.calls import new_of, target_of
@@ -16,15 +16,13 @@ from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.file_pages import MAX_SHOWN as MAX_FILES
 from retainer.console.pages.file_pages import section_of
-from retainer.console.values import NOTHING, AnyBlock, Value, table_of
-from retainer.errors import Refusal
+from retainer.console.values import AnyBlock, Value, table_of
 from retainer.files import files
 from retainer.identity import audit
 from retainer.identity.audit import Fields
 from retainer.kernel.paging import first_records
 from retainer.kernel.resource import read_id
 from retainer.schema.billing import invoices, quotes
-from retainer.schema.identity import users
 from retainer.schema.links import client_links
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
@@ -55,10 +53,10 @@ def blocks(page: AnyPage) -> Iterator[AnyBlock]:
     now, base = page.context.now, f"{page.kind.path_of(page.own)}/links"
     rows = [
         (
-            Value("since", moment=page.context.moment(link.created_at)),
-            Value("link", link=page.names.refer(users, link.user_id)) if link.user_id else "The operator",
+            page.since(link.created_at),
+            page.person(link.user_id),
             words.short_day(last_day(page, link)) if link.expires_at > now else Value("badge", "Expired", tone="warn"),
-            Value("since", moment=page.context.moment(link.last_opened_at)) if link.last_opened_at else NOTHING,
+            page.since(link.last_opened_at),
             Value("link", link=Link("Revoke…", f"{base}/{link.id}/revoke")),
         )
         for link in found
@@ -76,7 +74,7 @@ def last_day(page: AnyPage, link: ClientLink) -> str:
 def kind_of(context: PageContext) -> Kind:
     kind = context.catalogue.find(context.path_parameters["kind"])
     if kind.changing is None or kind.table not in SHARED:
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return kind
 
 

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from msgspec.structs import replace
 from sqlalchemy import Table
 
 from retainer.batches import bulk
 from retainer.batches.bulk import ListChange
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, no_such_page
 from retainer.console.displays import display_for
-from retainer.console.editing.filters import Filters, filter_control, place_of
+from retainer.console.editing.filters import Filters, filter_control
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
@@ -51,10 +52,19 @@ class ListQuery(NamedTuple):
         return bool(self.texts.keys() - {*PAGING})
 
 
+class Tab(NamedTuple):
+    """A view of a list: its title and query, and the number of its records if it is limited, at most `99+`."""
+
+    title: str
+    query: str
+    is_shown: bool
+    number: str
+
+
 def find(context: PageContext) -> tuple[Kind, Display]:
     kind = context.catalogue.kinds.get(context.path_parameters["kind"])
     if kind is None or kind.parent is not None:
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     return kind, display_for(kind)
 
 
@@ -79,15 +89,14 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "is_more": any(filters.form.text(field.name) for field in more),
         "asked": asked,
         "sorts": sorts_of(kind),
-        "tabs": tabs_of(display, asked),
-        "counts": counts_of(tx, kind, display),
+        "tabs": tabs_of(tx, kind, display, asked),
         "links": [(label, f"{path}{one_client(asked)}") for label, path in display.links],
     }
     if asked is None:
         return context.render("records", **shown, chips=[], block=None, is_new=False)
     listed = kind.load(tx, asked.filters, asked.page)
     is_new = not listed.meta.total and (
-        not asked.is_filtered or (any(in_view for *_, in_view in shown["tabs"]) and not kind.first(tx, {}, size=1))
+        not asked.is_filtered or (any(tab.is_shown for tab in shown["tabs"]) and not kind.first(tx, {}, size=1))
     )
     values = Values(tx, context)
     block = values.table(kind.title, listed.data, kind.table, display.columns)
@@ -119,7 +128,7 @@ def change_selected(tx: Tx, context: PageContext) -> Reply:
     """
     kind, _ = find(context)
     if not context.may("records"):
-        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
+        raise no_such_page()
     change = next((each for each in bulk.changes_of(tx, kind.name) if each.value == context.form.text("change")), None)
     if change is None:
         raise invalid({"change": ["Choose what to do with the selected records."]})
@@ -151,8 +160,9 @@ def read_asked(context: PageContext, kind: Kind) -> ListQuery | None:
         context.query.errors.note_unknown(name, known.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
-    place, pairs = place_of(context.person, context.query.text("currency")), list[tuple[str, str]]()
-    errors = FieldErrors()
+    place, pairs, errors = context.person, list[tuple[str, str]](), FieldErrors()
+    if currency := context.query.text("currency"):  # amounts are in the chosen currency
+        place = replace(place, currency=currency)
     for name, text in ((name, text) for name, each in texts.items() for text in each):
         try:
             pairs.append((name, known[name].query(text, place, name) if name in known else text))
@@ -190,39 +200,26 @@ def one_client(asked: ListQuery | None) -> str:
     return f"?client_id={ids[0]}" if len(ids) == 1 else ""
 
 
-def tabs_of(display: Display, asked: ListQuery | None) -> list[tuple[str, str, bool]]:
+def tabs_of(tx: Tx, kind: Kind, display: Display, asked: ListQuery | None) -> list[Tab]:
+    """Return the views of a list; of those with the filters of the page, the first is shown."""
     filters = {name: texts for name, texts in asked.texts.items() if name not in PAGING} if asked else None
-    found = list[tuple[str, str, bool]]()
+    found = list[Tab]()
     for title, query in display.views:
-        own = {name: [text] for name, text in parse_qsl(query) if name not in PAGING}
-        found.append((title, query or "page=1", own == filters and not any(is_shown for *_, is_shown in found)))
+        own = {name: text for name, text in parse_qsl(query) if name not in PAGING}
+        is_shown = {name: [text] for name, text in own.items()} == filters and not any(tab.is_shown for tab in found)
+        count = len(kind.first(tx, own, size=MAX_COUNTED + 1)) if own else 0
+        number = f"{MAX_COUNTED}+" if count > MAX_COUNTED else f"{count or ''}"
+        found.append(Tab(title, query or "page=1", is_shown, number))
     return found
 
 
-def counts_of(tx: Tx, kind: Kind, display: Display) -> dict[str, str]:
-    """Return how many records are in each limited view of a list, by its title: at most MAX_COUNTED, then `99+`."""
-    found = {}
-    for title, query in display.views:
-        filters = {name: text for name, text in parse_qsl(query) if name not in PAGING}
-        number = len(kind.first(tx, filters, size=MAX_COUNTED + 1)) if filters else 0
-        found[title] = f"{MAX_COUNTED}+" if number > MAX_COUNTED else f"{number or ''}"
-    return found
-
-
-def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, current: str) -> Iterator[Heading]:
+def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, order: str) -> Iterator[Heading]:
     """Yield the headings of a list; those of fields that the API sorts by are links, the largest or latest first."""
     known = {name.lstrip("-") for name in kind.query.sorts}
     for place, (heading, column) in enumerate(zip(block.columns, as_columns(display.columns), strict=True)):
         field = column.sort or column.field
-        if field not in known:
-            yield heading
-        elif current.lstrip("-") == field:
-            is_descending = current.startswith("-")
-            link = context.link(sort=field if is_descending else f"-{field}")
-            yield heading._replace(link=link, direction="descending" if is_descending else "ascending")
-        else:
-            is_latest = heading.is_number or field == "date" or any(row[place].kind in DATES for row in block.rows)
-            yield heading._replace(link=context.link(sort=f"-{field}" if is_latest else field))
+        is_latest = heading.is_number or field == "date" or any(row[place].kind in DATES for row in block.rows)
+        yield heading.sorting(context, field, order, is_largest_first=is_latest) if field in known else heading
 
 
 def sorts_of(kind: Kind) -> list[tuple[str, str]]:

@@ -8,12 +8,10 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import word_of
-from retainer.console.names import Link, Names
-from retainer.console.page_context import PageContext
-from retainer.console.values import TableBlock, Value, table_of
+from retainer.console.names import Link
+from retainer.console.values import TableBlock, Value, Values, table_of
 from retainer.kernel.roles import may
 from retainer.mail.messages import SCOPES, Message, list_failed, list_of_record
-from retainer.schema.identity import users
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
@@ -29,24 +27,22 @@ def blocks(page: AnyPage) -> Iterator[TableBlock]:
     record = resource_of(page.kind.table)
     found = list_of_record(page.tx, record, page.own.id, MAX_SHOWN) if record in SCOPES else []
     if found:
-        yield table_of_messages(page.context, page.names, found)
+        yield table_of_messages(page, found)
 
 
-def table_of_messages(context: PageContext, names: Names, found: Iterable[Message]) -> TableBlock:
-    titles = ("To", "Subject", "Status", "Error", "When", "By")
-    return table_of("Messages", titles, [_row(context, names, message) for message in found])
-
-
-def _row(context: PageContext, names: Names, message: Message) -> list[Value | str]:
-    user = message.user_id
-    return [
-        message.to,
-        f"Reminder {message.stage}: {message.subject}" if message.stage else message.subject,
-        Value("badge", word_of(message.status), tone=TONES[message.status]),
-        message.error or "",
-        Value("since", moment=context.moment(message.sent_at or message.created_at)),
-        Value("link", link=names.refer(users, user)) if user else "Automatic",
+def table_of_messages(values: Values, found: Iterable[Message]) -> TableBlock:
+    rows: list[list[Value | str]] = [
+        [
+            message.to,
+            f"Reminder {message.stage}: {message.subject}" if message.stage else message.subject,
+            Value("badge", word_of(message.status), tone=TONES[message.status]),
+            message.error or "",
+            values.since(message.sent_at or message.created_at),
+            values.person(message.user_id, "Automatic"),
+        ]
+        for message in found
     ]
+    return table_of("Messages", ("To", "Subject", "Status", "Error", "When", "By"), rows)
 
 
 def path_of(message: Message) -> str:

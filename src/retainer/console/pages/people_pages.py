@@ -121,17 +121,14 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
         requests = words.count(last_hour.get(key.id, 0), "request")
         use = f"Last used {used.distance}; {requests} in the last hour." if used else "Never used."
         options.append((f"{key.id}", f"{key.name} ({key.prefix}…{key.last_four}). {allowed} {use}"))
-    chosen = [key_id for key_id, _ in options]
-    fields = [
-        NEW_HOLDER._replace(control=IdChoice(people_options(others))),
-        Field("keys", "Keys to hand over", Choices(tuple(options)), default=chosen),
-    ]
-    pause = [PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else []
-    open_work = sum(number for _, number in count_open(tx, context, user.id))
-    successor = (
-        [SUCCESSOR._replace(control=IdChoice(people_options(others)))] if 0 < open_work <= MAX_REASSIGNED else []
-    )
-    return [*(successor if others else ()), *(fields if keys and others else ()), *pause]
+    people, fields = IdChoice(people_options(others)), list[Field]()
+    if others and 0 < sum(number for _, number in count_open(tx, context, user.id)) <= MAX_REASSIGNED:
+        fields.append(SUCCESSOR._replace(control=people))
+    if others and keys:
+        chosen = [key_id for key_id, _ in options]
+        fields.append(NEW_HOLDER._replace(control=people))
+        fields.append(Field("keys", "Keys to hand over", Choices(tuple(options)), default=chosen))
+    return [*fields, PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else fields
 
 
 def work_of(tx: Tx, context: PageContext, user: Any) -> Iterator[tuple[Value, Value | str]]:

@@ -62,7 +62,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     user, values = SimpleNamespace(**users.get_user(tx, user_id)), Values(tx, context)
     blocks = [block for block in blocks_of(tx, values, user_id) if block.rows]
     if context.may("people") and (sent := list_of_record(tx, "user", user_id, SHOWN)):
-        blocks.append(table_of_messages(context, values.names, sent))
+        blocks.append(table_of_messages(values, sent))
     facts = [*facts_of_time(tx, context, user_id), *facts_of_timer(tx, context, user_id)]
     values.names.load()
     shown: dict[str, Any] = {"user": user, "is_self": user_id == context.person.user_id}

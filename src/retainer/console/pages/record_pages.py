@@ -182,7 +182,7 @@ def conversions(tx: Tx, record: Record) -> list[ActionLink]:
 
 
 def file_links(page: AnyPage) -> list[ActionLink]:
-    if page.kind.reading is None or not page.kind.reading.representations:
+    if not page.kind.representations:
         return []
     if getattr(page.own, "status", "") == "draft":
         return [ActionLink("Preview PDF", "pdf")]
@@ -216,18 +216,17 @@ def show_file(tx: Tx, context: PageContext) -> Reply:
     """
     kind = context.catalogue.find(context.path_parameters["kind"])
     record_id = read_id(context.path_parameters["record"], kind.table)
-    forms = kind.reading.representations if kind.reading else ()
-    form = next((form for form in forms if form.suffix == context.path_parameters["suffix"]), None)
+    form = next((form for form in kind.representations if form.suffix == context.path_parameters["suffix"]), None)
     if form is None:
         raise Refusal("not_found", f"There is no such file of this {kind.noun}.")
-    version = {"version": 1} if kind.reading and context.query.text("version") == "1" else {}
+    version = {"version": 1} if context.query.text("version") == "1" else {}
     return FileReply(form.media_type, form.prepare(tx, kind.get(tx, record_id), DocumentQuery(**version)).finish)
 
 
 def show_sample(tx: Tx, context: PageContext) -> Reply:
     """Return the PDF of a draft for a sample client: both exist only until their transaction is rolled back."""
     clients, invoices = (context.catalogue.find(name, "creating") for name in ("clients", "invoices"))
-    form, *_ = invoices.reading.representations if invoices.reading else ()
+    form, *_ = invoices.representations
     name, street, design, photographs = SAMPLES[accounts.get_account(tx)["document_language"]]
     address = {"address_line1": street, "postal_code": "10115", "city": "Berlin"}
     client = create_record(tx, clients, {"name": name, **address})

@@ -80,11 +80,11 @@ def running_number(tx: Tx, form: Form, account: Fields, name: str) -> str:
 def settings_fields(tx: Tx, context: PageContext, _: None) -> Iterator[Field]:
     """Yield the fields of the settings; the series say their next numbers, and amounts fix the currency."""
     account = accounts.get_account(tx)
-    controls: dict[str, Control] = {name: RunningNumber() for name in NextNumbers.__struct_fields__}
-    controls |= {"timezone": Choice(tuple((name, name) for name in sorted(timezones())))}
-    controls |= {
-        "time_rounding_minutes": Whole("minutes")
-    }  # people call a quarter of an hour 15 minutes here, not 0:15 hours
+    controls: dict[str, Control] = {
+        **{name: RunningNumber() for name in NextNumbers.__struct_fields__},
+        "timezone": Choice(tuple((name, name) for name in sorted(timezones()))),
+        "time_rounding_minutes": Whole("minutes"),  # people call a quarter of an hour 15 minutes here, not 0:15 hours
+    }
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
     declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
     for field in declared:
@@ -131,10 +131,8 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
     """Return the number that the next record of each series gets, by the field that decides it, as typed or stored."""
     found = {}
     for name, upcoming in upcoming_numbers(tx).items():
-        chosen, pattern_name = (
-            read_whole(running_number(tx, form, account, name)) or 1,
-            f"{name.removeprefix('next_')}_pattern",
-        )
+        chosen = read_whole(running_number(tx, form, account, name)) or 1
+        pattern_name = f"{name.removeprefix('next_')}_pattern"
         if pattern_name not in account:
             found[name] = f"Next: {max(upcoming, chosen)}"
             continue
@@ -165,12 +163,13 @@ def read_logo_file(context: PageContext) -> None:
     if context.form.text("step") != "remove":
         sent = context.form.files.get("logo")
         content = sent.stream.read() if sent else b""
-        context.logo = read_logo(context.person.account_id, content, context.run_apart)
+        context.upload = read_logo(context.person.account_id, content, context.run_apart)
 
 
 def save_logo(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
-    logos.set_logo(tx, context.logo)
-    return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
+    logos.set_logo(tx, context.upload)
+    said = "Logo saved. New documents show it." if context.upload else "Logo removed."
+    return context.redirect("/settings/logo", said)
 
 
 SECTION = Section("Settings", "/settings")

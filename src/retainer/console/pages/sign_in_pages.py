@@ -151,12 +151,8 @@ def destination(context: PageContext) -> str:
 PROFILE_SECTION = Section("Profile", "/profile")
 CURRENT = Field("current", "Current password", Secret(), is_required=True)
 PASSWORD = Field(
-    *(
-        "password",
-        "New password",
-        Secret(autocomplete="new-password"),
-        "At least 12 characters. Your other sessions will be signed out.",
-    ),
+    *("password", "New password", Secret(autocomplete="new-password")),
+    "At least 12 characters. Your other sessions will be signed out.",
     is_required=True,
 )
 AGAIN = PASSWORD._replace(name="again", label="Confirm new password", hint="")

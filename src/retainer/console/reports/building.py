@@ -116,12 +116,10 @@ class Report(NamedTuple):
 
     def heading(self, table: ReportTable, column: Column) -> Heading:
         """Return the heading of a column; in a table with a total, it sorts the subjects, the largest first."""
-        (title, name, is_before), sort = column, self.controls.sort
-        if not table.has_total or is_before:
-            return Heading(title, is_number=True)
-        direction = {f"-{name}": "descending", name: "ascending"}.get(sort, "")
-        link = self.controls.filters.context.link(sort=name if direction == "descending" else f"-{name}")
-        return Heading(title, is_number=True, link=link, direction=direction)
+        title, name, is_before = column
+        heading = Heading(title, is_number=True)
+        is_plain = is_before or not table.has_total
+        return heading if is_plain else heading.sorting(self.controls.filters.context, name, self.controls.sort)
 
     def row(self, table: ReportTable, pair: Pair) -> list[Value]:
         link = Link(pair.label(), self.link(table.link, pair.now or pair.before))

@@ -64,15 +64,8 @@ def read_controls(
         filters.form.texts[name] = [form.text(name, day)]
     for name in form.errors:
         form.texts.pop(name)
-    return Controls(
-        period,
-        a_year_before(period),
-        asked.currency or own,
-        asked,
-        form.text("sort"),
-        filters,
-        presets(tx, context, period),
-    )
+    before, currency, offered = a_year_before(period), asked.currency or own, presets(tx, context, period)
+    return Controls(period, before, currency, asked, form.text("sort"), filters, offered)
 
 
 def a_year_before(period: Period) -> Period:

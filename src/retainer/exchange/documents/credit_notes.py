@@ -11,7 +11,7 @@ from retainer.exchange import tables
 from retainer.exchange.columns import Cells, SourceTable
 from retainer.exchange.documents.amounts import NONE, read_number
 from retainer.exchange.plans import DescribedRow
-from retainer.exchange.tables import BadCell, name_of
+from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.values.exact import minor_units
 
 LIMITS = {"number": 50, "invoice": 50, "description": 2000}
@@ -53,7 +53,7 @@ def _read(cells: Cells, table: SourceTable) -> CreditCandidate:
 
 def _note_of(cells: Cells, table: SourceTable) -> PastCreditNote:
     if cells.row.is_too_long:
-        raise BadCell("Has more cells than the file has headings.")
+        raise BadCell(TOO_LONG)
     for name, limit in LIMITS.items():
         if len(cells[name]) > limit:
             raise BadCell(f"Has a {name} of more than {limit} characters.")

@@ -36,7 +36,7 @@ from retainer.exchange.documents.credit_notes import CreditCandidate, by_invoice
 from retainer.exchange.documents.lists import PaymentList
 from retainer.exchange.documents.sources import CSV, FIELDS
 from retainer.exchange.plans import ImportPlan, encode
-from retainer.exchange.tables import BadCell, name_of
+from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.values.exact import DIGITS, amount_of
 
 MAX_INVOICES = 20_000
@@ -134,7 +134,7 @@ def _read_amounts(rows: Sequence[Cells], form: CellForm, mapping: ColumnMapping)
     if len(rows) > MAX_LINES:
         raise BadCell(f"Has {len(rows)} lines. An invoice has at most {MAX_LINES}.")
     if any(each.row.is_too_long for each in rows):
-        raise BadCell("Has more cells than the file has headings.")
+        raise BadCell(TOO_LONG)
     if not name_of(rows[0]["number"]):
         raise BadCell("Has no number.")
     currency = read_currency(first(rows, "currency")) or form.currency or mapping.currency

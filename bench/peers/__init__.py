@@ -1,1 +1,0 @@
-"""Other programs beside Retainer, in one run on the same core."""
