@@ -1,4 +1,4 @@
-"""The database of `load` and `instructions`, the bodies of creates, and what fills databases."""
+"""The database of `load`, `instructions` and `writers`, the bodies of creates, and what fills databases."""
 
 import itertools
 import math

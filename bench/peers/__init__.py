@@ -1,0 +1,1 @@
+"""Other programs beside Retainer, in one run on the same core."""
