@@ -57,17 +57,17 @@ class Turn:
         return self.answered / self.wall
 
 
-def drive(port: int, requests: Iterator[bytes], seconds: float) -> int:
-    """Keep all connections busy for some seconds; return the number of responses."""
+def drive(port: int, requests: Iterator[bytes], seconds: float, count: int = CONNECTIONS) -> int:
+    """Keep a number of connections busy for some seconds; return the number of responses."""
     answered = 0
     with selectors.EpollSelector() as selector:
-        connections = [Connection(port) for _ in range(CONNECTIONS)]
+        connections = [Connection(port) for _ in range(count)]
         for connection in connections:
             connection.socket.settimeout(0)
             selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.socket.sendall(next(requests))
         end = time.perf_counter() + seconds
-        waiting = CONNECTIONS
+        waiting = count
         while waiting:
             ready = selector.select(10)
             if not ready:
