@@ -79,6 +79,14 @@ def test_each_answer_keeps_search_engines_caches_scripts_and_other_sites_out(api
     assert "/client" not in client.get("/robots.txt").html, "engines that may not read a page cannot see its noindex"
 
 
+def test_addresses_are_copied_from_the_page_as_they_are(api, client):
+    api.set_account({"email": "accounts.receivable@northlight-studio.example"})
+    line = {"description": "Files at https://files.example/projects/2026/autumn/brochure-final.pdf", "unit_price": "9"}
+    page = client.get(link(api, api.make("/invoices", status="sent", lines=[line])))
+    assert "accounts.receivable@northlight-studio.example" in page.text
+    assert line["description"] in page.text
+
+
 def test_what_became_of_an_invoice_is_said_in_a_sentence(api, client):
     invoice = api.make("/invoices", **SENT)
     path = link(api, invoice)
