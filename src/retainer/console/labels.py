@@ -100,7 +100,7 @@ LABELS = {
 }
 """Labels of fields and filters that do not follow from their names."""
 OF_KINDS = {
-    "expenses": {"amount": "Gross", "net_amount": "Net", "billable_amount": "To bill, net"},
+    "expenses": {"amount": "Gross", "net_amount": "Net", "billable_amount": "Billable, net"},
     "tags": {"usage_count": "Records"},
     "tickets": {"created_at": "Opened"},
 }
