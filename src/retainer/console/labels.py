@@ -22,7 +22,7 @@ LABELS = {
     "budget_used_percent_min": "Budget used, at least %",
     "check_interval_seconds": "Checked every",
     "code": "Short name",
-    "converted_project_id": "Project",
+    "converted_project_id": "Created project",
     "core_update_available": "Core update",
     "cost_rate": "Hourly cost",
     "cost_rate_from": "New cost from",
