@@ -56,8 +56,10 @@ def facts_of_work(*names: str) -> Callable[[RecordPage[Any]], list[Fact]]:
 
     def facts(page: RecordPage[Any]) -> list[Fact]:
         page.seen.add(BILLING.field)
-        status = billing_statuses(page, [page.own])[page.own.id]
-        return [*page.facts(*names), Fact(field_label(BILLING.field), status)]
+        facts = page.facts(*names)
+        if BILLING.field not in page.kind.left_out:
+            facts.append(Fact(field_label(BILLING.field), billing_statuses(page, [page.own])[page.own.id]))
+        return facts
 
     return facts
 
