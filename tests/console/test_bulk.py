@@ -3,8 +3,11 @@
 import io
 import zipfile
 
+import time_machine
+
 from retainer.job_kinds import KINDS
 from retainer.jobs.loop import Jobs
+from tests.console.visitor import admin_of
 from tests.databases import any_database, each_database
 
 
@@ -176,6 +179,19 @@ def test_the_pdfs_of_a_filtered_list_or_a_selection_are_one_file(api, visitor):
     assert archived("credit-notes/change", change="all_pdfs") == [f"{note['number']}.pdf"]
     refused = visitor.post("/console/records/invoices/change?status=draft", {"change": "all_pdfs"})
     assert (refused.status, "All of these are drafts. Issue them first." in refused.text) == (422, True)
+
+
+@any_database
+def test_the_file_of_a_job_has_the_day_of_the_account_in_its_name(api):
+    api.set_account({"timezone": "Europe/Berlin"})
+    with time_machine.travel("2027-01-14T23:30:00Z", tick=False):
+        lines, visitor = [{"description": "Design", "unit_price": "500"}], admin_of(api)
+        invoice = api.make("/invoices", lines=lines, status="sent")
+        form = {"change": "pdfs", "record": [str(invoice["id"])]}
+        path = visitor.post("/console/records/invoices/change", form).location.partition("?")[0]
+        do(api)
+        file = visitor.get(f"{path}/file")
+    assert file.headers["content-disposition"] == 'attachment; filename="documents-2027-01-15.zip"'
 
 
 @any_database
