@@ -110,7 +110,13 @@ def test_a_client_accepts_a_quote_with_a_name_and_the_optional_lines_it_wants(ap
     path = link(api, quote)
     page = client.get(path)
     (option,) = page.all("input", name="line")
-    done = answer(client, path, answer="accept", name="Sofie Lindner", line=option["value"])
+    form = {"answer": "accept", "name": "Sofie Lindner", "line": option["value"]}
+    for unconfirmed in ({}, {"total": "500"}):
+        asked = answer(client, path, **form, **unconfirmed)
+        assert "With the lines that you chose, the total is €980.00." in asked.text
+        assert api.get(f"/quotes/{quote['id']}").data["status"] == "sent", "no page showed this total"
+    (total,) = asked.all("input", name="total")
+    done = answer(client, path, **form, total=total["value"])
     assert "Sofie Lindner accepted this quote on" in done.text
     assert "will contact you about the next steps." in done.text
     read = api.get(f"/quotes/{quote['id']}").data
@@ -127,6 +133,17 @@ def test_a_client_accepts_a_quote_with_a_name_and_the_optional_lines_it_wants(ap
     (entry,) = entries(api, "quote accepted")
     assert (entry.link_id, entry.user_id, entry.address) == (link_id, None, "198.51.100.4")
     assert entry.after["name"] == "Sofie Lindner"
+
+
+def test_the_total_to_confirm_has_the_tax_of_all_lines_together(api, client):
+    lines = [{"description": each, "unit_price": "0.03", "tax_rate": "19"} for each in ("Design", "Photographs")]
+    quote = send_quote(api, lines=[lines[0], lines[1] | {"is_optional": True}])
+    path = link(api, quote)
+    form = {"answer": "accept", "name": "Sofie", "line": client.get(path).all("input", name="line")[0]["value"]}
+    asked = answer(client, path, **form)
+    answer(client, path, **form, total=asked.all("input", name="total")[0]["value"])
+    total = api.get(f"/quotes/{quote['id']}").data["total"]
+    assert f"the total is €{total}." in asked.text
 
 
 def test_a_client_declines_a_quote_with_a_reason(api, client):
