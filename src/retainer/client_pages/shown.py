@@ -105,7 +105,7 @@ def has_einvoice(record: Invoice | Quote) -> bool:
 def whole(value: Any) -> Any:
     """Return texts of a layout without their places to break: browsers need none, and would copy them."""
     if isinstance(value, dict):
-        return {name: whole(each) for name, each in value.items()}
+        return {name: whole(each) for name, each in value.items() if name != "content"}  # the bytes of the logo
     if isinstance(value, list | tuple):
         return [whole(each) for each in value]
     return value.replace(BREAK, "") if isinstance(value, str) else value
