@@ -130,6 +130,17 @@ def test_files_of_documents_have_the_net_and_the_tax_at_each_rate(api, visitor):
     assert rows("clients") == [{}]
 
 
+def test_files_of_invoices_have_the_vat_number_and_the_country_that_they_print(api, visitor):
+    client = api.make("/clients", name="Van Dijk", country="NL", vat_number="NL004495445B01")["id"]
+    line = {"description": "Design", "unit_price": "100", "tax_rate": "0"}
+    for status in ("sent", "draft"):
+        api.make("/invoices", client_id=client, status=status, lines=[line])
+    api.patch(f"/clients/{client}", {"vat_number": "NL123456782B90"})
+    text = visitor.get("/console/records/invoices/spreadsheet?sort=id").html.removeprefix("\ufeff")
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    assert [(row["VAT number"], row["Country"]) for row in rows] == [("NL004495445B01", "Netherlands"), ("", "")]
+
+
 def test_the_tax_report_is_a_file_for_spreadsheets_of_the_country(api, visitor):
     api.set_account({"country": "DE"})
     client = api.make("/clients", currency="EUR")["id"]

@@ -72,7 +72,8 @@ def build_table(tx: Tx, kind: Kind, records: Sequence[Record]) -> Table:
 def build_words(tx: Tx, kind: Kind, records: Sequence[Record]) -> Table:
     """Return the header and the rows of a file in words; a record of another kind is its name, and ids are left out.
 
-    Documents have columns for the net and the tax at each rate that one of them has.
+    Documents have columns for the net and the tax at each rate that one of them has, and invoices for the VAT number
+    and the country of the client.
     """
     columns = list[list[Cell]]()
     header = list[str]()
@@ -81,10 +82,18 @@ def build_words(tx: Tx, kind: Kind, records: Sequence[Record]) -> Table:
             end = AT if field.endswith(AT.replace(" ", "_")) else UNITS.get(shape, "")
             header.append(f"{field_label(field, kind.table)}{end}")
             columns.append(names or [in_words(value, shape, tx.actor.timezone) for value in values])
-    for label, amounts in of_rates(records):
+    for label, cells in (*of_clients(records), *of_rates(records)):
         header.append(label)
-        columns.append(amounts)
+        columns.append(cells)
     return header, zip(*columns, strict=True)
+
+
+def of_clients(records: Sequence[Record]) -> Iterator[tuple[str, list[Cell]]]:
+    """Yield the columns of clients as their invoices print them, for recapitulative statements in the EU."""
+    clients = [getattr(record, "client_snapshot", None) for record in records]
+    if any(clients):
+        yield "VAT number", [client and client.vat_number for client in clients]
+        yield "Country", [client and in_words(client.country, "country", "") for client in clients]
 
 
 def of_rates(records: Sequence[Record]) -> Iterator[tuple[str, list[Cell]]]:
