@@ -12,7 +12,7 @@ from retainer.console.kinds import clients, documents, projects, sites, tickets
 from retainer.console.kinds.display import FREE, Display, FieldLock, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import Link
-from retainer.console.values import Column, Fact, Value, Values, money
+from retainer.console.values import NOTHING, Column, Fact, Value, Values, money
 from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
@@ -45,6 +45,11 @@ def billing_statuses(values: Values, works: Sequence[Any]) -> dict[int, Value]:
     drafts = {invoice_id for (invoice_id,) in values.tx.all(DRAFTS, ids=json.dumps([*ids]))} if ids else ()
     on_draft = Value("badge", "On a draft", tone="info")
     return {each.id: on_draft if each.invoice_id in drafts else values.field(each, BILLING.field) for each in works}
+
+
+def methods(values: Values, payments: Sequence[Any]) -> dict[int, Value]:
+    """Return how money moved; a discount moves none, whatever its payment did."""
+    return {each.id: NOTHING if each.kind == "discount" else values.field(each, "method") for each in payments}
 
 
 DRAFTS = select(invoices.c.id).where(is_listed(invoices.c.id, "ids"), invoices.c.status == "draft")
@@ -141,8 +146,8 @@ DISPLAYS = {
             Column("paid_date", "reference"),
             "client_id",
             "invoice_id",
-            "kind",
-            Column("method", "notes"),
+            Column("kind", "notes"),
+            Column("method", load=methods),
             "amount",
         ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
