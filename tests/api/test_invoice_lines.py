@@ -123,7 +123,7 @@ FAULTS = [
     ({"description": " "}, "description", "Is required"),
     ({"description": "x" * 2001}, "description", "this has 2001"),
     ({"unit_price": None}, "unit_price", "Is required"),
-    ({"unit_price": -1}, "unit_price", "a price from 0"),
+    ({"unit_price": -1}, "unit_price", "for a rebate, make the quantity negative."),
     ({"unit_price": "0.00001"}, "unit_price", "at most 4 decimal places"),
     ({"quantity": "1.23456"}, "quantity", "at most 4 decimal places"),
     ({"quantity": 10**9, "unit_price": 10**6}, "unit_price", "The maximum is"),

@@ -79,6 +79,14 @@ def test_each_answer_keeps_search_engines_caches_scripts_and_other_sites_out(api
     assert "/client" not in client.get("/robots.txt").html, "engines that may not read a page cannot see its noindex"
 
 
+def test_addresses_are_copied_from_the_page_as_they_are(api, client):
+    api.set_account({"email": "accounts.receivable@northlight-studio.example"})
+    line = {"description": "Files at https://files.example/projects/2026/autumn/brochure-final.pdf", "unit_price": "9"}
+    page = client.get(link(api, api.make("/invoices", status="sent", lines=[line])))
+    assert "accounts.receivable@northlight-studio.example" in page.text
+    assert line["description"] in page.text
+
+
 def test_what_became_of_an_invoice_is_said_in_a_sentence(api, client):
     invoice = api.make("/invoices", **SENT)
     path = link(api, invoice)
@@ -102,7 +110,13 @@ def test_a_client_accepts_a_quote_with_a_name_and_the_optional_lines_it_wants(ap
     path = link(api, quote)
     page = client.get(path)
     (option,) = page.all("input", name="line")
-    done = answer(client, path, answer="accept", name="Sofie Lindner", line=option["value"])
+    form = {"answer": "accept", "name": "Sofie Lindner", "line": option["value"]}
+    for unconfirmed in ({}, {"total": "500"}):
+        asked = answer(client, path, **form, **unconfirmed)
+        assert "With the lines that you chose, the total is €980.00." in asked.text
+        assert api.get(f"/quotes/{quote['id']}").data["status"] == "sent", "no page showed this total"
+    (total,) = asked.all("input", name="total")
+    done = answer(client, path, **form, total=total["value"])
     assert "Sofie Lindner accepted this quote on" in done.text
     assert "will contact you about the next steps." in done.text
     read = api.get(f"/quotes/{quote['id']}").data
@@ -119,6 +133,17 @@ def test_a_client_accepts_a_quote_with_a_name_and_the_optional_lines_it_wants(ap
     (entry,) = entries(api, "quote accepted")
     assert (entry.link_id, entry.user_id, entry.address) == (link_id, None, "198.51.100.4")
     assert entry.after["name"] == "Sofie Lindner"
+
+
+def test_the_total_to_confirm_has_the_tax_of_all_lines_together(api, client):
+    lines = [{"description": each, "unit_price": "0.03", "tax_rate": "19"} for each in ("Design", "Photographs")]
+    quote = send_quote(api, lines=[lines[0], lines[1] | {"is_optional": True}])
+    path = link(api, quote)
+    form = {"answer": "accept", "name": "Sofie", "line": client.get(path).all("input", name="line")[0]["value"]}
+    asked = answer(client, path, **form)
+    answer(client, path, **form, total=asked.all("input", name="total")[0]["value"])
+    total = api.get(f"/quotes/{quote['id']}").data["total"]
+    assert f"the total is €{total}." in asked.text
 
 
 def test_a_client_declines_a_quote_with_a_reason(api, client):

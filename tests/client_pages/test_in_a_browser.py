@@ -32,6 +32,10 @@ def test_a_client_reads_and_accepts_a_quote(api, browser, width):
         browser.find_element(By.NAME, "line").click()
         browser.find_element(By.NAME, "name").send_keys("Sofie Lindner")
         browser.find_element(By.CSS_SELECTOR, "button.primary").click()
+        asked = browser.until(lambda page: page.find_element(By.CSS_SELECTOR, "[role=alert]"))
+        assert "the total is €980.00" in asked.text
+        assert browser.findings() == []
+        browser.find_element(By.CSS_SELECTOR, "button.primary").click()
         notice = browser.until(lambda page: page.find_element(By.CSS_SELECTOR, ".notice.good"))
         assert "Sofie Lindner accepted this quote on" in notice.text
         assert browser.findings() == []

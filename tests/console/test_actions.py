@@ -408,6 +408,8 @@ def test_a_payment_settles_an_invoice_with_its_early_payment_discount(api, visit
         assert re.search(r"Discount .24\.87 EUR", text)
         payments = visitor.get("/console/records/payments").text
         assert "1,218.63 EUR Collected" in payments, payments
+        assert "Payment Bank transfer 1,218.63 EUR" in payments, payments
+        assert re.search(r"Discount (\u2013 )?24\.87 EUR", payments), "no money was transferred"
         page = visitor.get(path_of("invoices", invoice, "/remove-payment"))
         assert "A discount is removed with its payment." in page.text
         visitor.submit(path_of("invoices", invoice, "/remove-payment"))

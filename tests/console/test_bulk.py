@@ -1,7 +1,13 @@
 """Selected records of a list are changed together: by one job, as the person who asked."""
 
+import io
+import zipfile
+
+import time_machine
+
 from retainer.job_kinds import KINDS
 from retainer.jobs.loop import Jobs
+from tests.console.visitor import admin_of
 from tests.databases import any_database, each_database
 
 
@@ -149,6 +155,43 @@ def test_each_list_offers_what_people_do_with_several_of_its_records(api, visito
     project = api.make("/projects")["id"]
     apply(api, visitor, "projects", "status=archived", project)
     assert api.get(f"/projects/{project}").data["status"] == "archived"
+
+
+@any_database
+def test_the_pdfs_of_a_filtered_list_or_a_selection_are_one_file(api, visitor):
+    lines = [{"description": "Design", "unit_price": "500"}]
+    days = ("2025-12-31", "2026-01-02", "2026-02-03")
+    old, first, last = (api.make("/invoices", lines=lines, status="sent", issue_date=day) for day in days)
+    api.make("/invoices", lines=lines)
+    note = api.create(f"/invoices/{last['id']}/credit-notes", amount="10").data
+
+    def archived(path, **form):
+        started = visitor.post(f"/console/records/{path}", form)
+        assert started.location.startswith("/console/jobs/"), started.text
+        do(api)
+        file = visitor.get(f"{started.location.partition('?')[0]}/file")
+        with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
+            return archive.namelist()
+
+    listed = archived("invoices/change?issue_date_from=2026-01-01&sort=number", change="all_pdfs")
+    assert listed == [f"{each['number']}.pdf" for each in (first, last)]
+    assert archived("invoices/change", change="pdfs", record=[str(old["id"])]) == [f"{old['number']}.pdf"]
+    assert archived("credit-notes/change", change="all_pdfs") == [f"{note['number']}.pdf"]
+    refused = visitor.post("/console/records/invoices/change?status=draft", {"change": "all_pdfs"})
+    assert (refused.status, "All of these are drafts. Issue them first." in refused.text) == (422, True)
+
+
+@any_database
+def test_the_file_of_a_job_has_the_day_of_the_account_in_its_name(api):
+    api.set_account({"timezone": "Europe/Berlin"})
+    with time_machine.travel("2027-01-14T23:30:00Z", tick=False):
+        lines, visitor = [{"description": "Design", "unit_price": "500"}], admin_of(api)
+        invoice = api.make("/invoices", lines=lines, status="sent")
+        form = {"change": "pdfs", "record": [str(invoice["id"])]}
+        path = visitor.post("/console/records/invoices/change", form).location.partition("?")[0]
+        do(api)
+        file = visitor.get(f"{path}/file")
+    assert file.headers["content-disposition"] == 'attachment; filename="documents-2027-01-15.zip"'
 
 
 @any_database

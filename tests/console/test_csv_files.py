@@ -89,11 +89,56 @@ def test_the_file_for_people_has_words_hours_local_times_and_names(api, visitor)
     file = visitor.get(link)
     assert file.headers["content-disposition"].startswith('attachment; filename="time-entries-table-')
     (row,) = csv.DictReader(io.StringIO(file.html.removeprefix("\ufeff"), newline=""), delimiter=";")
-    wanted = {"Client": "Optik", "Amount": "134,17", "Billable": "Yes", "Created": "2026-11-29 00:30"}
+    wanted = {"Client": "Optik", "Amount": "134,17", "Billable": "Yes", "Created at": "2026-11-29 00:30"}
     assert wanted == {name: row[name] for name in wanted}, row
     assert [row[name] for name in row if name.endswith(" (h)")] == ["1,6667"]
     assert not {"id", "ID", "client_id"} & row.keys()
     assert "client_id" in visitor.get(link.replace("/spreadsheet", "/csv")).html
+
+
+def test_no_two_columns_of_a_file_for_people_have_the_same_heading(api, visitor):
+    links = {each for each in visitor.get("/console").links if each.startswith("/console/records/")}
+    lists = sorted(each for each in links if each.count("/") == 3 and "?" not in each)
+    assert len(lists) == 13, lists
+    for path in lists:
+        heading, *_ = csv.reader(io.StringIO(visitor.get(f"{path}/spreadsheet").html.removeprefix("\ufeff")))
+        assert len(heading) > 3
+        assert sorted(heading) == sorted({*heading}), path
+
+
+def test_files_of_documents_have_the_net_and_the_tax_at_each_rate(api, visitor):
+    api.set_account({"country": "DE"})
+    design, book = ({"description": "x", "unit_price": price} for price in ("100.10", "20"))
+    two = [design | {"tax_rate": "19"}, book | {"tax_rate": "7"}]
+    invoice = api.make("/invoices", status="sent", lines=two, currency="EUR")
+    api.make("/invoices", lines=[book | {"tax_rate": "7"}], currency="EUR")
+    api.post(f"/invoices/{invoice['id']}/credit-notes", {"amount": "23.80", "reason": "goodwill"})
+
+    def rows(name):
+        text = visitor.get(f"/console/records/{name}/spreadsheet?sort=id").html.removeprefix("\ufeff")
+        return [
+            {column: row[column] for column in row if " at " in column and "%" in column}
+            for row in csv.DictReader(io.StringIO(text, newline=""), delimiter=";")
+        ]
+
+    assert rows("invoices") == [
+        {"Net at 19%": "100,10", "Tax at 19%": "19,02", "Net at 7%": "20,00", "Tax at 7%": "1,40"},
+        {"Net at 19%": "", "Tax at 19%": "", "Net at 7%": "20,00", "Tax at 7%": "1,40"},
+    ]
+    (note,) = rows("credit-notes")
+    assert sum(Decimal(each.replace(",", ".")) for each in note.values()) == Decimal("23.80")
+    assert rows("clients") == [{}]
+
+
+def test_files_of_invoices_have_the_vat_number_and_the_country_that_they_print(api, visitor):
+    client = api.make("/clients", name="Van Dijk", country="NL", vat_number="NL004495445B01")["id"]
+    line = {"description": "Design", "unit_price": "100", "tax_rate": "0"}
+    for status in ("sent", "draft"):
+        api.make("/invoices", client_id=client, status=status, lines=[line])
+    api.patch(f"/clients/{client}", {"vat_number": "NL123456782B90"})
+    text = visitor.get("/console/records/invoices/spreadsheet?sort=id").html.removeprefix("\ufeff")
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    assert [(row["VAT number"], row["Country"]) for row in rows] == [("NL004495445B01", "Netherlands"), ("", "")]
 
 
 def test_the_tax_report_is_a_file_for_spreadsheets_of_the_country(api, visitor):

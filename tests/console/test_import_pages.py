@@ -122,6 +122,21 @@ def test_columns_are_chosen_where_headings_say_nothing(api, visitor):
     assert visitor.get(sent.location).status == 404, "the file is deleted once it is imported"
 
 
+def test_the_first_rows_of_time_say_what_will_be_billed(visitor):
+    told = (("02", "yes,no"), ("03", "no,"), ("04", "yes,yes"))
+    rows = "".join(f"2026-03-{day},1:30,Optik,Shop,Ana,{answers}\n" for day, answers in told)
+    sent = send(visitor, f"date,duration,client,project,person,billable,invoiced\n{rows}", "time csv")
+    page = visitor.get(sent.location)
+    (table,) = [each for each in page.all("table") if "Billed elsewhere" in each.text]
+    first, *shown = [[cell.text for cell in row.all("th", "") + row.all("td", "")] for row in table.all("tr")]
+    places = [first.index(label) for label in ("Day", "Billable", "Billed elsewhere")]
+    assert [[row[place] for place in places] for row in shown] == [
+        ["2026-03-02", "Yes", ""],
+        ["2026-03-03", "No", ""],
+        ["2026-03-04", "Yes", "Yes"],
+    ]
+
+
 def test_what_a_file_of_time_leaves_open_is_asked_beside_its_field(api, visitor):
     visitor.sql = api.sql
     sent = send(visitor, files.CLOCKIFY.replace("03/14", "03/04").replace('"Yes"', '"Jein"'), "time clockify")

@@ -71,6 +71,14 @@ def test_refused_rows_are_shown_with_their_reason_and_can_be_downloaded(api, vis
     assert re.search(r"2.+Tag 2.+name: Must be another\.", visitor.get(f"{path}/refused").html)
 
 
+def test_the_list_says_which_job_was_a_dry_run(api, visitor):
+    start(api, last=1)
+    start(api, last=1, is_dry_run=True)
+    do(api)
+    shown = [badge.text for badge in visitor.get("/console/jobs").all("span", "badge")]
+    assert sorted(shown) == ["done", "done", "dry run"]
+
+
 def test_members_see_their_own_jobs_and_no_others(api, person):
     member = person("member")
     others = start(api, last=1)

@@ -110,3 +110,15 @@ def test_a_credit_note_is_sent_with_its_pdf_and_files_of_its_invoice(api, visito
     (got,) = post.server.got
     assert [part.get_content_type() for part in got.message.iter_attachments()] == ["application/pdf"]
     assert "Messages" in visitor.get(path).text
+
+
+def test_a_new_invoice_is_sent_from_its_page_or_by_hand_without_a_mail_server(api, visitor, monkeypatch):
+    lines = [{"description": "Design", "unit_price": "500"}]
+
+    def issue():
+        path = f"/console/records/invoices/{api.make('/invoices', lines=lines)['id']}"
+        return visitor.follow(visitor.submit(f"{path}/issue")).text
+
+    assert "issued. To send it, use Send." in issue()
+    monkeypatch.setattr(api.store, "mail_from", "")
+    assert "issued. Download the PDF, and send it." in issue()

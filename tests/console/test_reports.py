@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import time_machine
 
 from retainer.console.reports.building import meaning_of
 from retainer.console.reports.controls import a_year_before
@@ -263,6 +264,16 @@ def test_tax_is_about_the_last_full_month_unless_days_are_chosen(visitor):
     (chosen,) = [link.text for link in page.all("a") if "aria-current" in link and "from=" in link["href"]]
     assert chosen == "Last month"
     assert f'value="{first}"' in page.html
+
+
+@pytest.mark.parametrize(
+    ("day", "first", "last"), [("2027-01-04", "2026-10-01", "2026-12-31"), ("2027-05-31", "2027-01-01", "2027-03-31")]
+)
+def test_the_last_quarter_can_be_chosen_as_tax_returns_need_it(api, day, first, last):
+    with time_machine.travel(f"{day}T12:00:00Z", tick=False):
+        page = admin_of(api).get("/console/reports/tax")
+        (link,) = [each["href"] for each in page.all("a") if each.text == "Last quarter"]
+    assert f"from={first}&to={last}" in link
 
 
 def test_the_heading_of_a_figure_sorts_a_report_and_its_file(api, visitor, agency):

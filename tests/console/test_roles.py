@@ -217,6 +217,7 @@ def test_pages_of_a_member_show_no_rate_no_amount_and_no_hours_of_others(api, pe
             assert hidden not in html, below
         assert not below.endswith("csv") or not HIDDEN & {*html.partition("\n")[0].replace('"', "").split(",")}, below
         assert f"time-entries/{other}" not in html, below
+    assert "Billing status" not in visitor.get(f"/console/records/time-entries/{own}").text
 
 
 def test_a_member_writes_no_field_that_their_pages_leave_out(api, person):

@@ -76,3 +76,16 @@ def test_an_import_that_was_undone_does_not_continue_by_the_command(tmp_path):
     assert refused(folder, "job", "continue", done["job"]) == (
         "This import was undone, so it can't continue. Import the file again."
     )
+
+
+def test_the_list_of_jobs_says_which_import_was_a_dry_run(tmp_path):
+    folder = with_database(tmp_path)
+    admin = ("--admin-name", "Ana", "--admin-email", "ana@north.example")
+    account_id = tell(folder, "account", "create", "--name", "North", *admin)["account_id"]
+    (tmp_path / "list.csv").write_text("Name\nNordwind\n")
+    arguments = (tmp_path / "list.csv", "--account", account_id, "--kind", "clients")
+    tell(folder, "import", "csv", *arguments, "--dry-run")
+    tell(folder, "import", "csv", *arguments)
+    heading, real, dry = command(folder, "jobs").out.splitlines()
+    place = heading.index("is_dry_run")
+    assert [row[place:].split()[0] for row in (real, dry)] == ["no", "yes"]

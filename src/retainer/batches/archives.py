@@ -20,6 +20,8 @@ from retainer.kernel.representations import RenderedFile, RunApart
 from retainer.mail.send import LOADERS
 from retainer.store.tx import Tx
 
+MAX_DOCUMENTS = 500
+"""Documents of an archive: their file is drawn in minutes, and stored."""
 PREPARED = 5
 """Documents of a step, which takes about as long to draw as others to write."""
 ISSUE = "status=sent"

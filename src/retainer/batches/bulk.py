@@ -104,14 +104,18 @@ FIXED = {
 }
 """The changes of each kind of record that offers any, without those that name a person or a tag, or send mail."""
 MAILED: dict[str, Mailed] = {"quotes": "quote", "invoices": "invoice", "credit-notes": "credit_note"}
+PDFS, ALL_PDFS = "pdfs", "all_pdfs"
+PRINTED = (ListChange(PDFS, "Of the selected", "PDFs (ZIP)"), ListChange(ALL_PDFS, "Of the whole list", "PDFs (ZIP)"))
+"""What lists of documents offer besides changes: a job of `archives.py` makes the file."""
 ASSIGNED = {"projects": "manager_id", "tasks": "assignee_id", "tickets": "assignee_id"}
 
 
 def changes_of(tx: Tx, kind: str) -> list[ListChange]:
-    """Return the changes that a list of a kind offers; none if it offers no bulk changes."""
+    """Return the changes that a list of a kind offers, and the files; none if it offers neither."""
     found = [*FIXED.get(kind, ())]
     if kind in MAILED and tx.store.mail_from:
         found.append(ListChange(SEND, "Send by mail; drafts are issued" if kind == "invoices" else "Send by mail"))
+    found += PRINTED if kind in MAILED else ()
     if field := ASSIGNED.get(kind):
         group = "Assign" if field == "assignee_id" else "Assign a manager"
         found.append(ListChange(f"{field}=", "Assign to nobody", group))

@@ -22,7 +22,7 @@ stopping_cli = cli.group("job", "Stop a job, or let it continue; `retainer jobs`
 OfAccount = Annotated[
     int | None, typer.Option("--account", min=1, max=MAX_INTEGER, help="The account's id; otherwise of all accounts.")
 ]
-COLUMNS = ("account_id", "id", "title", "status", "done", "total", "refused", "created_at", "ended_at")
+COLUMNS = ("account_id", "id", "title", "is_dry_run", "status", "done", "total", "refused", "created_at", "ended_at")
 
 
 @cli.command(job_cli, "jobs")

@@ -1,7 +1,10 @@
 """Answering: a client accepts or declines a quote with a name, as a request of the API would."""
 
+from collections.abc import Collection
+from decimal import Decimal
 from typing import NamedTuple
 
+from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.quotes import load_quote, save_quote
 from retainer.billing.quotes.types import Quote
 from retainer.billing.rules import is_counted
@@ -12,6 +15,8 @@ from retainer.identity import audit
 from retainer.identity.audit import Action, Target
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.tx import Tx
+from retainer.values import money
+from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.parameters import read_whole
 from retainer.values.texts import LINE, clean, is_blank
 from retainer.web.forms import Form
@@ -52,7 +57,20 @@ def read_answer(form: Form, shown: ShownDocument) -> ClientAnswer | None:
     is_known = form.text("answer") in {"accept", "decline"}
     if not is_known or answer.version != shown.version or not offered.issuperset(answer.line_ids):
         form.message = words["changed"]
+    confirmed = form.texts.pop("total", [])
+    if answer.line_ids and not form.errors and not form.message:
+        total = total_with(shown.record, answer.line_ids)
+        if confirmed != [decimal_text(total)]:
+            form.texts["total"] = [decimal_text(total)]
+            form.message = words["confirm_total"].format(total=shown.money(total))
     return None if form.errors or form.message else answer
+
+
+def total_with(record: Invoice | Quote, line_ids: Collection[int]) -> Decimal:
+    """Return the total of a quote with the optional lines that a client has chosen."""
+    chosen = [line for line in record.lines if is_counted(line) or line.id in line_ids]
+    amounts = [(minor_units(line.amount, record.currency), line.tax_rate) for line in chosen]
+    return amount_of(sum(share.gross for share in money.shares(amounts)), record.currency)
 
 
 def is_line(text: str) -> bool:

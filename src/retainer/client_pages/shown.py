@@ -1,7 +1,7 @@
 """What a client page shows: the newest paper of a document, what became of it since, and its files."""
 
 import base64
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from retainer.billing import files as documents
@@ -14,6 +14,7 @@ from retainer.client_pages.visitors import Visitor
 from retainer.client_pages.wording import WORDS
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.layout import build_layout
+from retainer.documents.printable import BREAK
 from retainer.documents.wording import date_text, money_text
 from retainer.files.files import File, list_shown
 from retainer.store.tx import Tx
@@ -101,10 +102,19 @@ def has_einvoice(record: Invoice | Quote) -> bool:
     return isinstance(record, Invoice) and record.status != "void" and not record.is_imported
 
 
+def whole(value: Any) -> Any:
+    """Return texts of a layout without their places to break: browsers need none, and would copy them."""
+    if isinstance(value, dict):
+        return {name: whole(each) for name, each in value.items() if name != "content"}  # the bytes of the logo
+    if isinstance(value, list | tuple):
+        return [whole(each) for each in value]
+    return value.replace(BREAK, "") if isinstance(value, str) else value
+
+
 def context_of(shown: ShownDocument, visitor: Visitor) -> dict[str, object]:
     """Return what the template needs: the texts of the PDF, which client and document have in common, and the state."""
     document, record, words = shown.pdf.document, shown.record, shown.words
-    layout = build_layout(document)
+    layout = whole(build_layout(document))
     payment = layout["payment"]
     is_late = isinstance(record, Invoice) and record.is_overdue
     tone, sentence = sentence_about(shown, is_late)

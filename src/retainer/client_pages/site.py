@@ -107,7 +107,8 @@ class ClientPages:
 
     def _page(self, request: Request, visitor: Visitor, shown: ShownDocument, form: Form) -> Response:
         values = context_of(shown, visitor)
-        status = 422 if form.errors or form.message else 200
+        asks = "total" in form  # to confirm it, which is no error
+        status = 422 if form.errors or (form.message and not asks) else 200
         return _respond("document", status, form=form, base=PATH, token=quoted(token_of(request), safe=""), **values)
 
     def _file(self, path: str, visitor: Visitor) -> Response:

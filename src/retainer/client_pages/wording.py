@@ -61,6 +61,13 @@ TEXTS = {
         "The lines that you choose are added to the total.",
         "Die gewählten Positionen kommen zum Gesamtbetrag hinzu.",
     ),
+    "confirm_total": (
+        "With the lines that you chose, the total is {total}. To accept the quote for it, press the button once more.",
+        (
+            "Mit den gewählten Positionen beträgt der Gesamtbetrag {total}. Um das Angebot dafür anzunehmen, drücken "
+            "Sie die Schaltfläche noch einmal."
+        ),
+    ),
     "choose_one": ("Choose at least one line.", "Wählen Sie mindestens eine Position."),
     "your_name": ("Your name", "Ihr Name"),
     "name_missing": ("Enter your name.", "Geben Sie Ihren Namen ein."),

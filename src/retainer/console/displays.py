@@ -12,7 +12,7 @@ from retainer.console.kinds import clients, documents, projects, sites, tickets
 from retainer.console.kinds.display import FREE, Display, FieldLock, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import Link
-from retainer.console.values import Column, Fact, Value, Values, money
+from retainer.console.values import NOTHING, Column, Fact, Value, Values, money
 from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
@@ -47,6 +47,11 @@ def billing_statuses(values: Values, works: Sequence[Any]) -> dict[int, Value]:
     return {each.id: on_draft if each.invoice_id in drafts else values.field(each, BILLING.field) for each in works}
 
 
+def methods(values: Values, payments: Sequence[Any]) -> dict[int, Value]:
+    """Return how money moved; a discount moves none, whatever its payment did."""
+    return {each.id: NOTHING if each.kind == "discount" else values.field(each, "method") for each in payments}
+
+
 DRAFTS = select(invoices.c.id).where(is_listed(invoices.c.id, "ids"), invoices.c.status == "draft")
 BILLING = Column("billing_status", load=billing_statuses)
 
@@ -56,8 +61,10 @@ def facts_of_work(*names: str) -> Callable[[RecordPage[Any]], list[Fact]]:
 
     def facts(page: RecordPage[Any]) -> list[Fact]:
         page.seen.add(BILLING.field)
-        status = billing_statuses(page, [page.own])[page.own.id]
-        return [*page.facts(*names), Fact(field_label(BILLING.field), status)]
+        facts = page.facts(*names)
+        if BILLING.field not in page.kind.left_out:
+            facts.append(Fact(field_label(BILLING.field), billing_statuses(page, [page.own])[page.own.id]))
+        return facts
 
     return facts
 
@@ -136,8 +143,8 @@ DISPLAYS = {
     "invoices": documents.INVOICES,
     "payments": Display(
         columns=(
-            *(Column("paid_date", "reference"), "client_id", "invoice_id", "kind"),
-            *(Column("method", "notes"), "amount"),
+            *(Column("paid_date", "reference"), "client_id", "invoice_id", Column("kind", "notes")),
+            *(Column("method", load=methods), "amount"),
         ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
         sums=(Sum("amount", lambda table: ~is_discount(table), "Collected"),),

@@ -22,7 +22,7 @@ LABELS = {
     "budget_used_percent_min": "Budget used, at least %",
     "check_interval_seconds": "Checked every",
     "code": "Short name",
-    "converted_project_id": "Project",
+    "converted_project_id": "Created project",
     "core_update_available": "Core update",
     "cost_rate": "Hourly cost",
     "cost_rate_from": "New cost from",
@@ -100,7 +100,7 @@ LABELS = {
 }
 """Labels of fields and filters that do not follow from their names."""
 OF_KINDS = {
-    "expenses": {"amount": "Gross", "net_amount": "Net", "billable_amount": "To bill, net"},
+    "expenses": {"amount": "Gross", "net_amount": "Net", "billable_amount": "Billable, net"},
     "tags": {"usage_count": "Records"},
     "tickets": {"created_at": "Opened"},
 }

@@ -132,6 +132,8 @@ def describe(line: bytes) -> DescribedRow | None:
     values = {each.kind: each.name for each in item.named()} | {"description": item.description or ""}
     minutes = sum(part.minutes for part in item.parts)
     values |= {"date": item.parts[0].date, "time": f"{minutes // 60}:{minutes % 60:02}"} if item.parts else {}
+    values |= {} if item.billable is None else {"billable": "Yes" if item.billable else "No"}
+    values |= {"is_settled": "Yes"} if item.is_settled else {}
     values |= {"hourly_rate": f"{item.hourly_rate:f}"} if item.hourly_rate else {}
     return DescribedRow(item.line, values, [item.reason] if item.reason else [])
 

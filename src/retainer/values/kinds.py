@@ -99,13 +99,13 @@ def read_decimal(value: object) -> Decimal:
     return number
 
 
-def between(low: Decimal, high: Decimal, places: int) -> Callable[[object], Decimal]:
+def between(low: Decimal, high: Decimal, places: int, below: str = "this is too small.") -> Callable[[object], Decimal]:
     def read(value: object) -> Decimal:
         number = read_decimal(value)
         plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0
         found = len(plain.partition(".")[2])
         if not low <= number <= high:
-            raise InvalidValue(hint=f"this is too {'small' if number < low else 'large'}.")
+            raise InvalidValue(hint=below if number < low else "this is too large.")
         if found > places:
             raise InvalidValue(hint=f"this has {found} decimal places.")
         return Decimal(plain)
@@ -289,11 +289,11 @@ Country = Annotated[str, kind(one_of(lambda: COUNTRIES), "a two-letter ISO 3166-
 Timezone = Annotated[str, kind(one_of(timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])]
 
 
-def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:
+def exact(low: Decimal, high: Decimal, places: int, form: str, example: str, **hints: str) -> Meta:
     """Return the declaration of a decimal between two bounds: a string; requests may also send a number."""
     pattern = rf"^{'-?' if low < 0 else ''}[0-9]+(\.[0-9]{{1,{places}}})?$"
     example_form = f'{form}, like "{example}"'
-    return kind(between(low, high, places), example_form, type="string", pattern=pattern, examples=[example])
+    return kind(between(low, high, places, **hints), example_form, type="string", pattern=pattern, examples=[example])
 
 
 Money = Annotated[Decimal, exact(Decimal(0), MAX_AMOUNT, 4, f"an amount from 0 to {MAX_AMOUNT:f}", "120.00")]
@@ -302,7 +302,11 @@ SignedMoney = Annotated[
 ]
 Quantity = Annotated[Decimal, exact(-MAX_QUANTITY, MAX_QUANTITY, 4, "a quantity with at most 4 decimal places", "1.5")]
 UnitPrice = Annotated[
-    Decimal, exact(Decimal(0), MAX_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
+    Decimal,
+    exact(
+        *(Decimal(0), MAX_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333"),
+        below="for a rebate, make the quantity negative.",
+    ),
 ]
 Percent = Annotated[
     Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")

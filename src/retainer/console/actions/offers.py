@@ -113,7 +113,7 @@ INVOICE_ACTIONS = (
             "Lines, amounts and the client's address are then fixed. Only a credit note can correct them.",
             "Nobody gets a message. {advice}",
         ),
-        notice=("{after.number} issued. Download its PDF to send it.",),
+        notice=("{after.number} issued. {advice}",),
         audited="invoice issued",
     ),
     WorkAction(

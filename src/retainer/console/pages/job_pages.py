@@ -31,6 +31,7 @@ from retainer.schema import jobs as schema
 from retainer.schema.billing import invoices
 from retainer.schema.identity import users
 from retainer.store.tx import Actor, Store, Tx
+from retainer.values.exact import local_day
 from retainer.web.csv_files import Cell
 from retainer.web.pages import csv_response
 
@@ -107,7 +108,8 @@ def lead_of(tx: Tx, job: Job) -> Link | None:
 
 def read_made_file(made: MadeFile, job: Job, store: Store, actor: Actor, account_id: int, _: RunApart) -> RenderedFile:
     """Return the ZIP that a job has made, once it is wanted. Raises `not_found` once it was deleted or replaced."""
-    name, download, content = f"{made.name}-{job.created_at[:10]}.zip", None, b""
+    name = f"{made.name}-{local_day(job.created_at, actor.timezone)}.zip"
+    download, content = None, b""
     with store.begin(actor, write=False) as tx:
         tx.snapshot()
         if not (job.counts and made_files.has_file(tx, made, job)):

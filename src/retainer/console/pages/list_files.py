@@ -23,12 +23,15 @@ from retainer.kernel.paging import Page
 from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values import money
+from retainer.values.exact import decimal_text
 from retainer.values.records import WRITE_ONLY, Record
 from retainer.web.csv_files import PROGRAMS, Cell, Dialect
 from retainer.web.direction import plain
 from retainer.web.pages import csv_response
 
 UNITS = {"minutes": " (h)", "percent": " (%)"}
+AT = " at"
+"""The end of the labels of moments: an invoice has an amount that is paid, and the moment when it was."""
 Table = tuple[list[str], Iterator[tuple[Cell, ...]]]
 
 
@@ -67,14 +70,38 @@ def build_table(tx: Tx, kind: Kind, records: Sequence[Record]) -> Table:
 
 
 def build_words(tx: Tx, kind: Kind, records: Sequence[Record]) -> Table:
-    """Return the header and the rows of a file in words; a record of another kind is its name, and ids are left out."""
+    """Return the header and the rows of a file in words; a record of another kind is its name, and ids are left out.
+
+    Documents have columns for the net and the tax at each rate that one of them has, and invoices for the VAT number
+    and the country of the client.
+    """
     columns = list[list[Cell]]()
     header = list[str]()
     for field, shape, values, names in columns_of(tx, kind, records):
         if field != "id":
-            header.append(f"{field_label(field, kind.table)}{UNITS.get(shape, '')}")
+            end = AT if field.endswith(AT.replace(" ", "_")) else UNITS.get(shape, "")
+            header.append(f"{field_label(field, kind.table)}{end}")
             columns.append(names or [in_words(value, shape, tx.actor.timezone) for value in values])
+    for label, cells in (*of_clients(records), *of_rates(records)):
+        header.append(label)
+        columns.append(cells)
     return header, zip(*columns, strict=True)
+
+
+def of_clients(records: Sequence[Record]) -> Iterator[tuple[str, list[Cell]]]:
+    """Yield the columns of clients as their invoices print them, for recapitulative statements in the EU."""
+    clients = [getattr(record, "client_snapshot", None) for record in records]
+    if any(clients):
+        yield "VAT number", [client and client.vat_number for client in clients]
+        yield "Country", [client and in_words(client.country, "country", "") for client in clients]
+
+
+def of_rates(records: Sequence[Record]) -> Iterator[tuple[str, list[Cell]]]:
+    """Yield the columns of the net and the tax at each rate of documents, the highest rate first."""
+    taxes = [{share.tax_rate: share for share in getattr(record, "tax_breakdown", None) or ()} for record in records]
+    for rate in sorted({rate for shares in taxes for rate in shares}, reverse=True):
+        for label, part in (("Net", "taxable_amount"), ("Tax", "tax_amount")):
+            yield f"{label} at {decimal_text(rate)}%", [getattr(shares.get(rate), part, None) for shares in taxes]
 
 
 def columns_of(

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from msgspec.structs import replace
 from sqlalchemy import Table
 
-from retainer.batches import bulk
+from retainer.batches import archives, bulk
 from retainer.batches.bulk import ListChange
 from retainer.console import words
 from retainer.console.catalogue import Kind, no_such_page
@@ -122,9 +122,10 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def change_selected(tx: Tx, context: PageContext) -> Reply:
-    """Start the job that changes the selected records, and lead to its page.
+    """Start the job that changes the selected records or makes their PDFs, and lead to its page.
 
-    Raises `not_found`, and `validation_failed` without a change or a record, and for too many.
+    Raises `not_found`, and `validation_failed` without a change or a record, and for too many; `locked` while another
+    job makes PDFs.
     """
     kind, _ = find(context)
     if not context.may("records"):
@@ -132,13 +133,34 @@ def change_selected(tx: Tx, context: PageContext) -> Reply:
     change = next((each for each in bulk.changes_of(tx, kind.name) if each.value == context.form.text("change")), None)
     if change is None:
         raise invalid({"change": ["Choose what to do with the selected records."]})
+    if change.value == bulk.ALL_PDFS:
+        return context.redirect(
+            f"/jobs/{archives.start(tx, kind.name, listed_documents(tx, context, kind))}?follow=yes"
+        )
     ids = {number for text in context.form.texts_of("record") if (number := read_whole(text)) and number <= MAX_INTEGER}
     records = load_names(tx, kind.table, ids) if len(ids) <= bulk.MAX_SELECTED else {}
     if not records:
         some = f"at least one record, and at most {bulk.MAX_SELECTED}"
         raise invalid({"change": [f"Select {some}."]})
+    if change.value == bulk.PDFS:
+        return context.redirect(f"/jobs/{archives.start(tx, kind.name, records)}?follow=yes")
     job_id = bulk.start(tx, kind.name, change, records)
     return context.redirect(f"/jobs/{job_id}")
+
+
+def listed_documents(tx: Tx, context: PageContext, kind: Kind) -> dict[int, str]:
+    """Return all documents of a filtered list but drafts, with their names. Raises `validation_failed` for too many."""
+    asked = read_asked(context, kind)
+    if asked is None:
+        raise invalid(context.query.errors)
+    listed = kind.load(tx, asked.filters, Page(1, archives.MAX_DOCUMENTS, asked.page.sort, "", ""))
+    if listed.meta.total > archives.MAX_DOCUMENTS:
+        some = f"at most {archives.MAX_DOCUMENTS} {kind.plural}"
+        raise invalid({"change": [f"Filter the list until it has {some}, by quarter for example."]})
+    names = load_names(tx, kind.table, {each.id for each in listed.data if getattr(each, "status", "") != "draft"})
+    if not names:
+        raise invalid({"change": ["All of these are drafts. Issue them first."]})
+    return names
 
 
 def grouped(changes: list[ListChange]) -> dict[str, list[ListChange]]:

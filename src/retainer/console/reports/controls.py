@@ -82,15 +82,20 @@ def a_year_before(period: Period) -> Period:
     return msgspec.structs.replace(period, from_=begins.isoformat(), to=ends.isoformat())
 
 
+def first_of_quarter(day: date) -> date:
+    return day.replace(month=(day.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1, day=1)
+
+
 def presets(tx: Tx, context: PageContext, chosen: Period) -> list[tuple[str, str, bool]]:
     day = date.fromisoformat(tx.today)
     month, year = day.replace(day=1), day.replace(month=1, day=1)
-    quarter = month.replace(month=(month.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1)
     yesterday = timedelta(days=1)
+    quarter = first_of_quarter(day)
     offered = {
         "This month": (month, day),
         "Last month": ((month - yesterday).replace(day=1), month - yesterday),
         "This quarter": (quarter, day),
+        "Last quarter": (first_of_quarter(quarter - yesterday), quarter - yesterday),
         "This year": (year, day),
         "Last year": ((year - yesterday).replace(month=1, day=1), year - yesterday),
         "Last 12 months": (last_year(day), day),
