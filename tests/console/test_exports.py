@@ -137,3 +137,15 @@ def test_an_account_keeps_one_export_for_a_week_and_makes_one_at_a_time(filled, 
     with time_machine.travel(datetime.now(UTC) + timedelta(days=8)):
         loop.refresh(filled.store)
     assert filled.sql("SELECT count(*) FROM job_pieces") == [(0,)]
+
+
+def test_people_read_how_many_records_an_export_has_and_not_its_parts(filled, visitor):
+    path = begin(visitor)
+    do(filled)
+    exported = json.loads(unpacked(visitor, path)["manifest.json"])["records"]
+    page, total = visitor.get(path), str(sum(exported.values()))
+    terms = {each.text for each in page.all("dt")}
+    assert ("Done" in terms, "Records" in terms) == (False, True)
+    assert f"Records {total}" in page.text
+    (done, _) = visitor.get("/console/jobs").all("td", "number")
+    assert done.text == total

@@ -35,6 +35,8 @@ class MadeFile(NamedTuple):
     """Return how many pieces a job has stored."""
     zipped: Callable[[Tx, Job], Iterator[bytes]]
     """Yield the ZIP of a job, a piece at a time, in a snapshot."""
+    counted: str | None = None
+    """The count that people read as what is done, if the rows of a job mean nothing to them."""
 
 
 def start(

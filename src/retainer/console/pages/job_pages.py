@@ -60,9 +60,14 @@ def may_continue(context: PageContext, job: Job) -> bool:
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     found = jobs.list_jobs(tx, None if context.may("records") else context.person.user_id)
-    return context.render(
-        "jobs", jobs=found, names=load_names(tx, users, {job.user_id for job in found if job.user_id})
-    )
+    names = load_names(tx, users, {job.user_id for job in found if job.user_id})
+    return context.render("jobs", jobs=[(job, number_done(job)) for job in found], names=names)
+
+
+def number_done(job: Job) -> int:
+    """Return how much of a job is done, as people count it."""
+    made = job_kinds.FILES.get(job.kind)
+    return job.counts.get(made.counted, 0) if made and made.counted else job.done
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -80,6 +85,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "job",
         job=job,
         is_unknown=is_unknown,
+        has_own_count=made is not None and made.counted is not None,
         leads_to=leads_to,
         follows=follows and job.kind in job_kinds.FILES,
         refused=refused,
