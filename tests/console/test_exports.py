@@ -149,3 +149,26 @@ def test_people_read_how_many_records_an_export_has_and_not_its_parts(filled, vi
     assert f"Records {total}" in page.text
     (done, _) = visitor.get("/console/jobs").all("td", "number")
     assert done.text == total
+
+
+@each_database
+def test_a_replaced_file_is_gone_at_once_and_deleted_in_short_turns(filled, visitor, monkeypatch):
+    def pieces(path):
+        job_id = int(path.rpartition("/")[2])
+        ((found,),) = filled.sql("SELECT count(*) FROM job_pieces WHERE job_id = $1", job_id)
+        return found
+
+    first = begin(visitor)
+    do(filled)
+    stored = pieces(first)
+    second = begin(visitor, "2")
+    assert (visitor.get(f"{first}/file").status, pieces(first)) == (404, stored)
+    with monkeypatch.context() as turns:
+        for seconds in ("loop.DELETE_SECONDS", "step.TURN_SECONDS", "step.SECONDS"):
+            turns.setattr(f"retainer.jobs.{seconds}", 0)
+        loop.refresh(filled.store)
+    assert pieces(first) == stored - 1
+    do(filled)
+    assert (pieces(first), pieces(second)) == (0, stored)
+    assert "clients.csv" in unpacked(visitor, second)
+    assert visitor.get(first).status == 200, "the job itself stays"

@@ -78,8 +78,14 @@ ADD_PIECE = insert(job_pieces).values(
     number=bindparam("number", type_=INTEGER),
     content=bindparam("content", type_=job_pieces.c.content.type),
 )
-DELETE_PIECES = delete(job_pieces).where(job_pieces.c.job_id == bindparam("job", type_=INTEGER))
-OF_ENDED = select(jobs.c.id).where(jobs.c.kind == bindparam("kind"), jobs.c.ended_at.is_not(None))
+DELETE_PIECE = delete(job_pieces).where(
+    job_pieces.c.job_id == bindparam("job", type_=INTEGER), job_pieces.c.number == bindparam("number", type_=INTEGER)
+)
+NEWER_OF_KIND = (
+    select(func.count())
+    .select_from(jobs)
+    .where(jobs.c.kind == bindparam("kind"), jobs.c.id > bindparam("job", type_=INTEGER))
+)
 NOTE_RECORD = insert(job_records).values(
     account_id=ACCOUNT,
     job_id=bindparam("job", type_=INTEGER),
@@ -201,10 +207,13 @@ def add_piece(tx: Tx, job_id: int, number: int, content: bytes) -> None:
     tx.change(ADD_PIECE, job=job_id, number=number, content=content)
 
 
-def delete_files(tx: Tx, kind: str) -> None:
-    """Delete what the jobs of a kind that have ended have stored."""
-    for (job_id,) in tx.all(OF_ENDED, kind=kind):
-        tx.change(DELETE_PIECES, job=job_id)
+def delete_piece(tx: Tx, job_id: int, number: int) -> None:
+    tx.change(DELETE_PIECE, job=job_id, number=number)
+
+
+def has_newer(tx: Tx, job: Job) -> bool:
+    """Return whether a later job is of the same kind."""
+    return bool(tx.value(NEWER_OF_KIND, kind=job.kind, job=job.id))
 
 
 def count_pieces(tx: Tx, job_id: int) -> int:
