@@ -24,14 +24,14 @@ from retainer.schema import jobs as schema
 from retainer.schema.identity import users
 from retainer.store.engines.files import private
 from retainer.store.tx import Store
-from retainer.values.kinds import MAX_INTEGER, timezones
+from retainer.values.kinds import timezones
 from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
 import_cli = cli.group("import", "Import time, clients, contacts, projects and invoices from other programs.")
 SHOWN = 20
 """Refused rows that a terminal shows; the file has all of them."""
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The file, as the program exports it.")]
-OfAccount = Annotated[int, typer.Option("--account", min=1, max=MAX_INTEGER, help="The account's id.")]
+OfAccount = Annotated[int, typer.Option("--account", parser=cli.number(), help="The account's id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything, and keep nothing of it.")]
 Zone = Annotated[
     str | None,
@@ -40,7 +40,7 @@ Zone = Annotated[
 MappingFile = Annotated[
     Path | None, typer.Option("--mapping", metavar="FILE", help="JSON that says what the file leaves open.")
 ]
-JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, max=MAX_INTEGER, help="The job's id.")]
+JobId = Annotated[int, cli.id_argument("JOB", "The job's id.")]
 ANSWERS = {
     "day_order": 'Write {"day_order": "day_first"} or {"day_order": "month_first"}.',
     "decimal_mark": 'Write {"decimal_mark": "."} or {"decimal_mark": ","}.',

@@ -15,12 +15,11 @@ from retainer.jobs.jobs import DAILY, UPLOAD
 from retainer.jobs.kinds import Job
 from retainer.schema import jobs as schema
 from retainer.store.tx import Actor, Tx
-from retainer.values.kinds import MAX_INTEGER
 
 job_cli = typer.Typer()
 stopping_cli = cli.group("job", "Stop a job, or let it continue; `retainer jobs` lists them.")
 OfAccount = Annotated[
-    int | None, typer.Option("--account", min=1, max=MAX_INTEGER, help="The account's id; otherwise of all accounts.")
+    int | None, typer.Option("--account", parser=cli.number(), help="The account's id; otherwise of all accounts.")
 ]
 COLUMNS = ("account_id", "id", "title", "status", "done", "total", "refused", "created_at", "ended_at")
 
