@@ -326,6 +326,11 @@ def test_a_list_of_words_names_each_that_is_wrong_and_suggests_the_nearest(folde
         folder, "webhook", "create", account_id, "--url", "https://shop.example", "--types", "invoice.pay"
     )
     assert message == "--types: invoice.pay is not a type. Did you mean invoice.paid?\n"
+    message = refused(
+        folder, "webhook", "create", account_id, "--url", "https://shop.example", "--types", "site.*,invoice.paid"
+    )
+    each = "site.created, site.updated, site.deleted, site.up, site.down"
+    assert message == f"--types: site.* is not a type: patterns are not taken. Name each: {each}.\n"
     message = refused(folder, "account", "set", account_id, "--working-weekdays", "mon,tues,fun")
     assert "--working-weekdays: tues is not a working weekday. Did you mean tue?" in message
     message = refused(folder, "export", account_id, folder / "files", "--format", "csv,jsn,xml")

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from retainer import settings
 from retainer.console.shapes import DeclaredType, declared
-from retainer.errors import FieldErrors, Refusal, Sentence, invalid, nearest, shown
+from retainer.errors import FieldErrors, Refusal, Sentence, about_pattern, invalid, nearest, shown
 from retainer.identity.actors import operator_of
 from retainer.mail.people import send_notice
 from retainer.schema import fingerprint
@@ -25,7 +25,8 @@ from retainer.store.engines.base import ELSEWHERE, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.parameters import words_of
-from retainer.values.reading import form_of, read_changes, read_record, writable_fields
+from retainer.values.reading import read_changes, read_record, writable_fields
+from retainer.values.sentences import form_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
@@ -309,6 +310,9 @@ def naming_entries(model: type[msgspec.Struct], given: Fields) -> Iterator[None]
             words, noun = words_of(item), name.replace("_", " ").removesuffix("s")
             if not words:
                 found.note(name, f"{shown(entry)}: {messages[0]}")
+                continue
+            if pattern := about_pattern(entry, words):
+                found.note(name, f"{shown(entry)} is not a {noun}: {pattern}")
                 continue
             near = nearest(entry, words)
             advice = f"Did you mean {near[0]}?" if near else f"Valid are: {', '.join(words)}."
