@@ -13,7 +13,6 @@ from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import AnyBlock, table_of
-from retainer.console.words import count as counted
 from retainer.console.words import number
 from retainer.errors import Refusal, not_found
 from retainer.exchange import imported, imports, plans, undoing
@@ -37,10 +36,7 @@ SHOWN, MAX_DOWNLOADED = 50, 10_000
 COLUMNS = {name for each in IMPORTERS.values() for source in each.sources.values() for name in source.columns}
 """The fields that files of other programs have, which people read as labels."""
 SUM_TITLES = {"seconds_in_file": "In the file (h)", "minutes": "Rounded to minutes (h)"}
-LEFT_ACTIVE = (
-    "{} whom this import has added {} active, without a password, until it ends. Continue or undo the import: either "
-    "deactivates them."
-)
+DEACTIVATING = "Continue or undo the import: either deactivates them."
 SUM_NAMES = frozenset({"person", "month", "client", "currency"})
 
 
@@ -154,8 +150,8 @@ def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
         shown["sums"].append(sums_of_file(of_file))
     if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
         shown["sums"].append(sums_now(now))
-    if count := imports.count_active(tx, job):
-        shown["left_active"] = LEFT_ACTIVE.format(counted(count, "person", "people"), "is" if count == 1 else "are")
+    if left := imports.left_active(tx, job):
+        shown["left_active"] = f"{left} {DEACTIVATING}"
     shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
     if context.may("settings") and job.next_step_at is None:
         shown["can_import"] = job.is_dry_run and job.status == "done"
