@@ -149,6 +149,7 @@ def test_an_archive_goes_on_after_a_kill_and_has_each_document_once(api, visitor
 def test_an_account_keeps_one_archive_and_makes_one_at_a_time(api, visitor, person, clients):
     ids = issue(api, *clients)
     first = make_archive(visitor, ids, "1").location.partition("?")[0]
+    assert "Only a job that was stopped or has failed can continue." in visitor.post(f"{first}/continue").text
     assert "Another job is making PDFs." in make_archive(visitor, ids, "2").text
     visitor.post(f"{first}/stop")
     second = make_archive(visitor, ids, "3").location.partition("?")[0]

@@ -23,6 +23,7 @@ DAILY, UPLOAD = "daily", "upload"
 """The kinds of jobs that have no page: that of each morning, and a file that waits to be imported."""
 ARCHIVE, EXPORT = "archive", "export"
 """The kinds of jobs that make a file, of which an account keeps one of each, for some days."""
+NOT_STOPPED = "Only a job that was stopped or has failed can continue. Nothing was changed."
 MAX_LISTED = 50
 KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
 """How long jobs that have ended are kept, files that wait, and files that jobs have made."""
@@ -175,7 +176,7 @@ def leave_out(tx: Tx, job: Job, row: JobRow, sentence: str) -> None:
 def stop(tx: Tx, job: Job) -> None:
     """Stop a job after the step that is being written. What it has done stays. Raises `locked` if it has ended."""
     if not tx.change(STOP, job=job.id):
-        raise Refusal("locked", "This job has ended already. Reload the page to see its result.")
+        raise Refusal("locked", "This job has ended already. Nothing was changed.")
 
 
 def resume(tx: Tx, job: Job) -> None:
@@ -184,7 +185,7 @@ def resume(tx: Tx, job: Job) -> None:
     Raises `locked` for a job that runs or has ended.
     """
     if not tx.change(CONTINUE, job=job.id, user=tx.actor.user_id or None):
-        raise Refusal("locked", "Only a job that was stopped or has failed can continue. Reload the page.")
+        raise Refusal("locked", NOT_STOPPED)
 
 
 def list_refusals(tx: Tx, job: Job, limit: int, after: int = 0) -> list[RefusedRow]:
