@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -69,6 +69,13 @@ def nearest(name: str, known: Collection[str]) -> list[str]:
     return meant[:1] or difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1, cutoff=NEAR)
 
 
+def about_pattern(word: str, known: Iterable[str]) -> str:
+    """Return what to send in place of a pattern like `invoice.*`; empty if the word is none."""
+    start, star, _ = word.partition("*")
+    meant = ", ".join(each for each in known if start and each.startswith(start))
+    return f"patterns are not taken.{f' Name each: {meant}.' if meant else ''}" if star else ""
+
+
 def shown(name: str) -> str:
     return name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}..."
 
@@ -78,8 +85,8 @@ def none_of(sent: Collection[str], known: Collection[str]) -> str:
     unknown = [name for name in dict.fromkeys(sent) if name not in known]
     told = []
     for name in unknown[:MAX_SUGGESTIONS]:
-        near = nearest(name, known)
-        told.append(f"{shown(name) or 'An empty name'} is none of them{f': did you mean {near[0]}?' if near else '.'}")
+        advice = about_pattern(name, known) or "".join(f"did you mean {near}?" for near in nearest(name, known))
+        told.append(f"{shown(name) or 'An empty name'} is none of them{f': {advice}' if advice else '.'}")
     others = len(unknown) - len(told)
     return " ".join([*told, *([f"{others} more {'is' if others == 1 else 'are'} none of them."] if others else [])])
 

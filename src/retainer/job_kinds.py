@@ -8,6 +8,7 @@ from retainer.api import ROUTES
 from retainer.batches import archives
 from retainer.batches.bulk import BULK
 from retainer.batches.runs import RUN
+from retainer.errors import Refusal
 from retainer.exchange import export_jobs, importers, undoing
 from retainer.exchange.importers import IMPORTERS
 from retainer.exchange.undoing import UNDO
@@ -45,4 +46,6 @@ RESUMES: dict[str, Callable[[Tx, Job], None]] = {
 
 def resume(tx: Tx, job: Job) -> None:
     """Let a stopped or failed job continue, as the user of the transaction. Raises `locked` if it cannot."""
+    if job.status not in {"stopped", "failed"}:  # before the kind says what else is in its way
+        raise Refusal("locked", jobs.NOT_STOPPED)
     RESUMES.get(job.kind, jobs.resume)(tx, job)

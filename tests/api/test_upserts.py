@@ -45,12 +45,24 @@ def test_the_path_decides_about_the_external_id(api):
     assert api.get("/clients").json["meta"]["total"] == 1
 
 
-@pytest.mark.parametrize("external_id", ["a:b", "K%C3%B6ln%207", "50%25", "external:7"])
-def test_any_text_without_a_slash_is_an_external_id(api, external_id):
+@pytest.mark.parametrize(
+    "external_id", ["a:b", "K%C3%B6ln%207", "50%25", "external:7", "2026%2F7", "a%2F%2Fexternal:b"]
+)
+def test_any_text_is_an_external_id(api, external_id):
     first = api.put(f"/clients/external:{external_id}", {"name": "Optik"})
     assert first.status == 201
     assert api.put(f"/clients/external:{external_id}", {}).data["id"] == first.data["id"]
+    assert api.get(f"/clients/external:{external_id}").data["id"] == first.data["id"]
     assert api.get("/clients", f"external_id={external_id}").data[0]["id"] == first.data["id"]
+    assert api.delete(f"/clients/external:{external_id}").status == 204
+
+
+def test_a_path_of_a_record_with_an_external_id_is_no_external_id(api):
+    """A PUT with a slash too many, or below a record, must not create another one."""
+    api.put("/clients/external:7", {"name": "Optik"})
+    for path in ("/clients/external:7/", "/clients/external:7/unbilled-work"):
+        assert api.put(path, {"name": "Optik"}).status in {404, 405}
+    assert api.get("/clients").json["meta"]["total"] == 1
 
 
 def test_if_match_changes_only_the_state_it_names_and_creates_nothing(api):

@@ -95,6 +95,15 @@ def test_a_webhook_that_could_send_nothing_is_refused(api):
 
 
 @only_sqlite
+def test_a_pattern_of_types_is_refused_with_the_types_that_it_means(api):
+    tags = "patterns are not taken. Name each: tag.created, tag.updated, tag.deleted."
+    errors = api.post("/webhooks", HOOKS | {"types": ["tag.*", "*"]}).errors
+    assert errors["types.0"][0].endswith(f"; {tags}")
+    assert errors["types.1"][0].endswith("; patterns are not taken.")
+    assert api.get("/events", "types=tag.*").errors["types"][0].endswith(f"; {tags}")
+    assert f"tag.* is none of them: {tags}" in api.get("/events", "types=tag.*,site.up").errors["types"][0]
+
+
 def test_types_are_kept_in_the_order_of_the_catalogue_and_each_once(api):
     sent = ["site.up", "client.created", "site.up"]
     assert api.make("/webhooks", types=sent)["types"] == ["client.created", "site.up"]

@@ -14,6 +14,7 @@ import typer
 from sqlalchemy import text
 from testing.ports import free_port
 from testing.process import COMMAND, PATIENCE, Client, command, environment, opened, running, tell, until, with_database
+from typer.testing import CliRunner
 
 from retainer.cli import cli
 from retainer.traffic.request_log import LogFilter
@@ -325,6 +326,11 @@ def test_a_list_of_words_names_each_that_is_wrong_and_suggests_the_nearest(folde
         folder, "webhook", "create", account_id, "--url", "https://shop.example", "--types", "invoice.pay"
     )
     assert message == "--types: invoice.pay is not a type. Did you mean invoice.paid?\n"
+    message = refused(
+        folder, "webhook", "create", account_id, "--url", "https://shop.example", "--types", "site.*,invoice.paid"
+    )
+    each = "site.created, site.updated, site.deleted, site.up, site.down"
+    assert message == f"--types: site.* is not a type: patterns are not taken. Name each: {each}.\n"
     message = refused(folder, "account", "set", account_id, "--working-weekdays", "mon,tues,fun")
     assert "--working-weekdays: tues is not a working weekday. Did you mean tue?" in message
     message = refused(folder, "export", account_id, folder / "files", "--format", "csv,jsn,xml")
@@ -349,6 +355,12 @@ def parameters(command, name=""):
         yield f"{name} {parameter.opts[0]}", parameter.help
 
 
+def flags_of(command):
+    yield from (each for each in command.get_params(typer.Context(command)) if getattr(each, "is_flag", False))
+    for child in getattr(command, "commands", {}).values():
+        yield from flags_of(child)
+
+
 def test_every_option_has_a_help_text():
     found = dict(parameters(typer.main.get_command(cli)))
     assert len(found) > 100
@@ -363,6 +375,22 @@ def test_every_option_has_a_help_text():
 def test_every_filter_of_the_request_log_has_an_option():
     filters = {f" requests list --{name.replace('_', '-')}" for name in LogFilter.__struct_fields__}
     assert filters - dict(parameters(typer.main.get_command(cli))).keys() == set()
+
+
+def test_a_number_that_cannot_be_one_is_refused_in_our_words(folder):
+    ids = f"Must be a whole number from 1 to {2**53 - 1}."
+    for typed in ("one", "0", "1.5", 2**53):
+        assert f"ACCOUNT': {ids}" in misused(folder, "account", "show", typed)
+    assert f"--account': {ids}" in misused(folder, "jobs", "--account", "x")
+    assert "--port': Must be a whole number from 1 to 65535." in misused(folder, "serve", "--port", "0")
+    assert "Must be a whole number from 0 to 365." in misused(folder, "account", "set", 1, "--payment-terms-days", "x")
+
+
+def test_the_help_of_a_flag_shows_no_type():
+    root = typer.main.get_command(cli)
+    assert "bool" not in CliRunner().invoke(cli, ["key", "list", "--help"]).stdout
+    flags = [each.metavar for each in flags_of(root)]
+    assert (len(flags) > 100, {*flags}) == (True, {""})
 
 
 def test_wrong_usage_exits_with_2(folder):

@@ -95,7 +95,7 @@ def test_a_refusal_says_what_to_do(folder, tmp_path):
     assert "is not empty, it has accounts" in refused(folder, "--to", filled)
     missing = refused(folder, "--from", f"sqlite:///{tmp_path / 'none.db'}", "--to", f"sqlite:///{tmp_path / 'new.db'}")
     assert "there is nothing to copy" in missing
-    assert "takes sqlite:///path/to/file.db or postgresql://" in refused(folder, "--to", "mysql://x", status=2)
+    assert "Must be sqlite:///path/to/file.db or postgresql://" in refused(folder, "--to", "mysql://x", status=2)
     nowhere = refused(folder, "--to", "postgresql://nobody:secret@127.0.0.1:1/none")
     assert "postgresql://nobody@127.0.0.1:1/none" in nowhere
     assert "secret" not in nowhere

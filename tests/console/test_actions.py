@@ -305,6 +305,8 @@ IMPOSSIBLE = [
     ("void", "/payment", "Nothing is due: the invoice is void."),
     ("sent", "/refund", "Nothing is to be refunded. Credit what was paid first, with a credit note."),
     ("paid", "/refund", "Nothing is to be refunded."),
+    ("credited", "/void", "This invoice is credited, so it cannot become void."),
+    ("credited", "/payment", "Nothing is due: the invoice is credited in full."),
     ("sent", "/remove-payment", "This invoice has no payments."),
     ("draft", "/credit", "this invoice is a draft: change its lines instead."),
     ("void", "/credit", "this invoice is void: nothing is left of it."),

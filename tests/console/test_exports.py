@@ -66,6 +66,8 @@ def unpacked(visitor, path):
         assert archive.testzip() is None
         names = archive.namelist()
         assert len(names) == len(set(names))
+        is_small = [entry.compress_size < entry.file_size for entry in archive.infolist() if "jsonl" in entry.filename]
+        assert any(is_small), "texts are compressed"
         return {name: archive.read(name) for name in names}
 
 
@@ -113,6 +115,16 @@ def test_an_export_goes_on_after_a_kill_and_has_everything_once(filled, visitor,
     assert found == expected
 
 
+def test_a_stopped_export_continues_with_what_it_has(filled, visitor):
+    path = begin(visitor)
+    visitor.post(f"{path}/stop")
+    do(filled)
+    assert f"{path}/file" not in visitor.get(path).links
+    visitor.post(f"{path}/continue")
+    do(filled)
+    assert "clients.csv" in unpacked(visitor, path)
+
+
 def test_only_those_who_may_change_the_settings_export_and_take_the_file(filled, visitor, person, other_tenant):
     path = begin(visitor)
     do(filled)
@@ -137,3 +149,38 @@ def test_an_account_keeps_one_export_for_a_week_and_makes_one_at_a_time(filled, 
     with time_machine.travel(datetime.now(UTC) + timedelta(days=8)):
         loop.refresh(filled.store)
     assert filled.sql("SELECT count(*) FROM job_pieces") == [(0,)]
+
+
+def test_people_read_how_many_records_an_export_has_and_not_its_parts(filled, visitor):
+    path = begin(visitor)
+    do(filled)
+    exported = json.loads(unpacked(visitor, path)["manifest.json"])["records"]
+    page, total = visitor.get(path), str(sum(exported.values()))
+    terms = {each.text for each in page.all("dt")}
+    assert ("Done" in terms, "Records" in terms) == (False, True)
+    assert f"Records {total}" in page.text
+    (done, _) = visitor.get("/console/jobs").all("td", "number")
+    assert done.text == total
+
+
+@each_database
+def test_a_replaced_file_is_gone_at_once_and_deleted_in_short_turns(filled, visitor, monkeypatch):
+    def pieces(path):
+        job_id = int(path.rpartition("/")[2])
+        ((found,),) = filled.sql("SELECT count(*) FROM job_pieces WHERE job_id = $1", job_id)
+        return found
+
+    first = begin(visitor)
+    do(filled)
+    stored = pieces(first)
+    second = begin(visitor, "2")
+    assert (visitor.get(f"{first}/file").status, pieces(first)) == (404, stored)
+    with monkeypatch.context() as turns:
+        for seconds in ("loop.DELETE_SECONDS", "step.TURN_SECONDS", "step.SECONDS"):
+            turns.setattr(f"retainer.jobs.{seconds}", 0)
+        loop.refresh(filled.store)
+    assert pieces(first) == stored - 1
+    do(filled)
+    assert (pieces(first), pieces(second)) == (0, stored)
+    assert "clients.csv" in unpacked(visitor, second)
+    assert visitor.get(first).status == 200, "the job itself stays"

@@ -416,6 +416,25 @@ def test_on_a_phone_a_record_is_created_from_any_page(api, screen):
     assert screen.find("h1").text == "New ticket"
 
 
+FIELDS = ":is(input, select):not([type=hidden])"
+
+
+def test_the_button_of_filters_is_beside_them_or_right_below(api, screen):
+    api.usual("/clients")
+    api.make("/invoices")
+    recorded(api)
+    enter(screen, api)
+    for width, path in product((390, 768, 1280), ("records/invoices", "records/clients", "requests")):
+        screen.browser.show(width=width)
+        screen.open(f"/console/{path}")
+        screen.browser.execute_script("document.querySelector('.limits').open = true")
+        found = screen.browser.find_elements(By.CSS_SELECTOR, f".limits > form > :not(.more) {FIELDS}")
+        button, fields = screen.find(".limits > form > button").rect, [each.rect for each in found]
+        is_beside = any(abs(button["y"] - each["y"]) <= 2 for each in fields)
+        end = max(each["y"] + each["height"] for each in fields)
+        assert is_beside or 0 < button["y"] - end <= 16, (path, width, button, fields)
+
+
 @only_full
 def test_on_a_phone_filters_wait_behind_a_button_and_no_field_is_zoomed_by_ios(api, screen):
     api.usual("/clients")

@@ -149,10 +149,11 @@ def test_an_archive_goes_on_after_a_kill_and_has_each_document_once(api, visitor
 def test_an_account_keeps_one_archive_and_makes_one_at_a_time(api, visitor, person, clients):
     ids = issue(api, *clients)
     first = make_archive(visitor, ids, "1").location.partition("?")[0]
+    assert "Only a job that was stopped or has failed can continue." in visitor.post(f"{first}/continue").text
     assert "Another job is making PDFs." in make_archive(visitor, ids, "2").text
     visitor.post(f"{first}/stop")
     second = make_archive(visitor, ids, "3").location.partition("?")[0]
-    assert "Another job is making PDFs." in visitor.post(f"{first}/continue").text
+    assert "was replaced by a newer one" in visitor.post(f"{first}/continue").text
     do(api)
     assert len(files_of(visitor, f"{second}/file")) == len(ids)
     assert person("member").get(f"{second}/file").status == 404

@@ -549,3 +549,16 @@ def test_an_invoice_whose_credit_notes_cover_its_total_reads_credited(api, visit
     assert badges(visitor.get("/console/records/invoices?status=paid&sort=id"))[:3] == ["Credited", "Paid", "Paid"]
     assert "Credited" in badges(visitor.get(f"/console/records/clients/{client['id']}"))
     assert "· Credited ·" in visitor.get(f"/console/search?q={credited['number']}").text
+
+
+def test_a_site_at_an_address_that_is_never_checked_says_so_once_it_is_saved(api, visitor):
+    form = {"url": "http://10.0.0.5/", "monitoring_enabled": "yes", "once": "1"}
+    page = visitor.follow(visitor.post("/console/records/sites/new", form))
+    said = "This server does not check 10.0.0.5, which is not a public address."
+    assert said in page.text
+    (site,) = api.get("/sites").data
+    api.patch(f"/sites/{site['id']}", {"monitoring_enabled": False})
+    assert said not in visitor.get(f"/console/records/sites/{site['id']}").text
+    for url in ("http://127.0.0.1/", "https://optik.example"):  # the operator allows the first one here
+        other = api.make("/sites", url=url)["id"]
+        assert "does not check" not in visitor.get(f"/console/records/sites/{other}").text

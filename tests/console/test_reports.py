@@ -195,6 +195,18 @@ def test_a_person_without_time_a_year_before_has_no_figure_for_it(api, visitor, 
     assert "A year before" not in page.html.partition("<figcaption>")[2].partition("</figcaption>")[0]
 
 
+def test_a_figure_of_a_year_ago_is_the_same_above_a_table_and_in_it(api, visitor, agency):
+    """A sum of nothing is 0 in both places."""
+    year = today().year - 1
+    page = visitor.get(f"/console/reports/revenue-by-client?from={year}-05-01&to={year}-05-31")
+    (table,) = page.all("table")
+    (column,) = [place for place, each in enumerate(table.all("th", scope="col")) if "year before" in each.text]
+    before = table.all("tfoot")[0].all("td")[column - 1].text
+    assert before == "0.00"
+    revenue = next(each for each in page.all("div") if [term.text for term in each.all("dt")] == ["Revenue"])
+    assert f"{before} a year ago" in revenue.text
+
+
 def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
     rows = {row["Project"]: row for row in read_csv(visitor, "profitability")}
     (reported,) = [row for row in asked(api, "project-profitability")["rows"] if row["project_name"] == "Website"]
@@ -350,16 +362,16 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
         (Decimal("50.00"), Decimal("100.00"), "money", ("50.00", "100.00 a year ago", "\u221250%")),
         (Decimal("1000.00"), Decimal("100.00"), "money", ("1,000.00", "100.00 a year ago", "+900%")),
         (Decimal("1000.01"), Decimal("100.00"), "money", ("1,000.01", "100.00 a year ago", "")),
-        (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "No data a year ago", "")),
+        (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "0.00 a year ago", "")),
         (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year ago", "")),
         (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year ago", "\u2212150%")),
         (Decimal("-100.01"), Decimal("10.00"), "money", ("\u2212100.01", "10.00 a year ago", "")),
         (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year ago", "")),
         (Decimal("10.00"), None, "money", ("10.00", "No data a year ago", "")),
         (Decimal(80), Decimal("72.5"), "percent", ("80.0%", "72.5% a year ago", "+7.5 points")),
-        (Decimal(80), Decimal(0), "percent", ("80.0%", "No data a year ago", "")),
+        (Decimal(80), Decimal(0), "percent", ("80.0%", "0.0% a year ago", "+80.0 points")),
         (Decimal(80), None, "percent", ("80.0%", "No data a year ago", "")),
-        (0, 0, "count", ("0", "No data a year ago", "")),
+        (0, 0, "count", ("0", "0 a year ago", "")),
     ],
 )
 def test_a_change_is_given_only_where_it_says_something(now, before, kind, expected):

@@ -34,6 +34,7 @@ ALLOWED = {
     "kernel/representations.py": {"float"},  # the same
     "kernel/downloads.py": {"float"},  # how long a copy is kept
     "errors.py": {"literal"},  # how near a suggested name is
+    "values/sentences.py": {"literal"},  # how near a suggested word is
     "console/pages/list_files.py": {"float"},  # a share becomes the decimal that JSON shows
     "exchange/export.py": {"division"},  # of paths
     "exchange/tables.py": {"rounding"},  # seconds of imported time

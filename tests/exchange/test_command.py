@@ -1,6 +1,8 @@
 """The command `retainer import`, also killed in the middle."""
 
 import csv
+import json
+import sqlite3
 import tempfile
 
 from testing.process import command, query, running, spawn, tell, until, with_database
@@ -73,6 +75,28 @@ def test_a_file_that_leaves_something_open_is_refused_with_what_to_say(tmp_path)
     refused = command(folder, "import", "clockify", file, "--account", account_id)
     assert refused.err.startswith("april.csv: Line 1 cannot be divided into cells")
     assert "Atlantis" in command(folder, "import", "toggl", file, "--account", account_id, "--timezone", "Atlantis").err
+
+
+def test_an_import_that_fails_says_how_many_people_it_leaves_active(tmp_path):
+    folder, account_id = opened(tmp_path)
+    file, path = folder / "time.csv", folder / "data" / "retainer.db"
+    rows = "".join(f"2026-03-02,1,Shop,{person},a\n" for person in ("Ana", "Bea"))
+    file.write_text(f"date,hours,project,person,notes\n{rows}", encoding="utf-8")
+    stick = "UPDATE jobs SET attempts = 99 WHERE id = NEW.id"
+    with sqlite3.connect(path) as database:  # after its first step, it can't go on
+        database.execute(f"CREATE TRIGGER stuck AFTER UPDATE ON jobs WHEN NEW.done > 0 BEGIN {stick}; END")
+    told = command(folder, "import", "csv", file, "--account", account_id, "--json")
+    job = json.loads(told.out)
+    assert (told.status, job["status"]) == (0, "failed")
+    either = f"retainer job continue {job['job']}, or retainer import undo {job['job']}"
+    assert told.err == (
+        "2 people whom this import has added are active, without a password, until it ends. "
+        f"Either deactivates them: {either}.\n"
+    )
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TRIGGER stuck")
+    assert command(folder, "import", "undo", job["job"]).err == ""
+    assert value(path, "SELECT count(*) FROM users WHERE is_active = 1 AND name IN ('Ana', 'Bea')") == 0
 
 
 def kill_once(folder, arguments, path, statement):

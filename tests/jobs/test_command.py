@@ -44,11 +44,9 @@ def test_a_job_is_stopped_and_continues_as_in_the_console(tmp_path):
     with store.begin(absent_user(store, account["user_id"]), write=True) as tx:
         of_user = jobs.start(tx, "tagging", "Make tags", {}, total=9)
     for job, user in ((by_clock, None), (of_user, account["user_id"])):
-        assert "is waiting. Only a job that was stopped" in refused(folder, "job", "continue", job)
+        assert "Only a job that was stopped or has failed can continue." in refused(folder, "job", "continue", job)
         assert tell(folder, "job", "stop", job)["status"] == "stopped"
-        assert refused(folder, "job", "stop", job) == (
-            f"Job {job} has ended already: it is stopped. Nothing was changed."
-        )
+        assert refused(folder, "job", "stop", job) == "This job has ended already. Nothing was changed."
         assert tell(folder, "job", "continue", job) == {
             "job": job,
             "title": "Make tags",

@@ -12,6 +12,7 @@ PATHS = Paths(
         for pattern in (
             "/clients",
             "/clients/{client_id}",
+            "/clients/{client_id}/contacts",
             "/clients/external:{external_id}",
             "/records/{kind}/{record}",
             "/records/invoices/{invoice}/issue",
@@ -27,6 +28,8 @@ PATHS = Paths(
         ("/clients", "/clients", {}),
         ("/clients/7", "/clients/{client_id}", {"client_id": "7"}),
         ("/clients/external:7", "/clients/external:{external_id}", {"external_id": "7"}),
+        ("/clients/external:7/contacts", "/clients/{client_id}/contacts", {"client_id": "external:7"}),
+        ("/clients/external:a/b//external:c", "/clients/external:{external_id}", {"external_id": "a/b//external:c"}),
         ("/clients/external:", "/clients/{client_id}", {"client_id": "external:"}),
         ("/clients/{client_id}", "/clients/{client_id}", {"client_id": "{client_id}"}),
         ("/clients/a\nb", "/clients/{client_id}", {"client_id": "a\nb"}),
@@ -40,7 +43,8 @@ def test_a_literal_part_is_preferred_to_a_parameter(path, pattern, parameters):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "/clients/", "//clients", "/clients//7", "/clients/7/x", "/Clients", "clients"]
+    "path",
+    ["", "/", "/clients/", "//clients", "/clients//7", "/clients/7/x", "/clients/external:7/", "/Clients", "clients"],
 )
 def test_no_pattern_matches_another_path(path):
     assert PATHS.find(path) is None

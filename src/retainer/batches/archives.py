@@ -11,7 +11,7 @@ import msgspec
 
 from retainer.batches import bulk
 from retainer.batches.bulk import MAILED, ChosenRecord
-from retainer.billing.files import PRINTED_AS, PaperFile
+from retainer.billing.files import PaperFile, prepare
 from retainer.errors import Refusal
 from retainer.jobs import jobs, made_files
 from retainer.jobs.jobs import ARCHIVE
@@ -64,7 +64,7 @@ def _prepare(tx: Tx, options: ArchiveOptions, record_id: int) -> PaperFile | Ref
     try:
         record = LOADERS[MAILED[options.kind]](tx, record_id)
         is_left_out = options.issues and getattr(record, "status", "") == "draft"
-        return None if is_left_out else PRINTED_AS[0].prepare(tx, record)  # type: ignore[return-value]
+        return None if is_left_out else prepare("pdf", tx, record)
     except Refusal as refusal:
         return refusal
 

@@ -15,6 +15,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.facts import Printable, lines_of, load_facts, load_known_parties
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
+from retainer.billing.rules import is_credited
 from retainer.documents.facts import Document, Standing, StandingKind
 from retainer.schema.billing import document_versions, invoices, quotes
 from retainer.store.tx import Tx
@@ -121,7 +122,7 @@ def standing_of(record: Printable) -> Standing | None:
     kind: StandingKind = STANDINGS.get(record.status, "open")
     if isinstance(record, Quote):
         return Standing(kind)
-    if kind == "paid" and record.total and record.amount_credited >= record.total:
+    if is_credited(record):
         kind = "credited"
     return Standing(kind, record.balance_due if kind == "open" else Decimal(0))
 

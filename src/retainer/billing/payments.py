@@ -76,7 +76,8 @@ def build_payment(
     room = offsets.room_for(errors, payment, invoice, offset)
     is_known = errors.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
-        state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
+        paid = "credited in full" if rules.is_credited(invoice) else invoice.status
+        state = "a draft: set its status to sent first" if invoice.status == "draft" else paid
         errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
     discount = discounts.room_for(errors, payment, invoice, draft.terms)

@@ -26,6 +26,11 @@ CREDIT = f"Correct an issued invoice with a credit note{CREDIT_CALL}."
 """The advice of refusals to change an issued invoice."""
 
 
+def is_credited(invoice: Invoice) -> bool:
+    """Return whether credit notes cover the total of an invoice, whose status is then `paid`."""
+    return invoice.status == "paid" and bool(invoice.total) and invoice.amount_credited >= invoice.total
+
+
 def settle_client(
     errors: BodyErrors, document: Document, before: Document | None, parties: Parties | None, currency: str
 ) -> None:

@@ -11,7 +11,7 @@ from retainer import __version__
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.billing import document_cli, payment_cli
-from retainer.cli.common import connected, option_name
+from retainer.cli.common import PlainGroup, connected, option_name
 from retainer.cli.databases import database_cli
 from retainer.cli.examine import examining_cli
 from retainer.cli.exports import export_cli
@@ -27,7 +27,9 @@ from retainer.settings import SettingsError
 from retainer.store.engines import Engine, driver_errors
 from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, one_line, refused
 
-cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+cli = typer.Typer(
+    name="retainer", cls=PlainGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 def show_version(is_asked: bool) -> None:  # noqa: FBT001  # the form of an option's callback

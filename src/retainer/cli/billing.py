@@ -19,12 +19,11 @@ from retainer.identity.actors import operator_of
 from retainer.kernel.representations import run_here
 from retainer.schema import billing as schema
 from retainer.store.tx import Tx
-from retainer.values.kinds import MAX_INTEGER
 
 document_cli = typer.Typer()
 payment_cli = cli.group("payment", "Remove payments that were recorded by mistake.")
 
-Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
+Payment = Annotated[int, cli.id_argument("PAYMENT", "The payment's id.")]
 
 
 LOADERS: dict[str, tuple[Table, Callable[[Tx, int], Printable]]] = {
@@ -32,7 +31,7 @@ LOADERS: dict[str, tuple[Table, Callable[[Tx, int], Printable]]] = {
     "quote": (schema.quotes, load_quote),
     "credit-note": (schema.credit_notes, lambda tx, record: tx.get(schema.credit_notes, record, CreditNote)),
 }
-Record = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_INTEGER, help="The id of the record.")]
+Record = Annotated[int, cli.id_argument("ID", "The id of the record.")]
 OUTPUT = typer.Option(
     help="The file to write; - for standard output.", show_default="its number, like INV-2026-0001.pdf"
 )

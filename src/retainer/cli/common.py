@@ -1,6 +1,7 @@
 """Parts of every command: its options, the database, and its result."""
 
 import json as jsons
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 import msgspec
 import sqlalchemy
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from retainer import settings
 from retainer.console.shapes import DeclaredType, declared
-from retainer.errors import FieldErrors, Refusal, Sentence, invalid, nearest, shown
+from retainer.errors import FieldErrors, Refusal, Sentence, about_pattern, invalid, nearest, shown
 from retainer.identity.actors import operator_of
 from retainer.mail.people import send_notice
 from retainer.schema import fingerprint
@@ -23,20 +25,60 @@ from retainer.store.engines.base import ELSEWHERE, Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.parameters import words_of
-from retainer.values.reading import form_of, read_changes, read_record, writable_fields
+from retainer.values.reading import read_changes, read_record, writable_fields
+from retainer.values.sentences import form_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
 Fields = Mapping[str, Any]
-Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 MISSING = f"There is no database at {{}}. {ELSEWHERE} To create a new one here: retainer migrate, or retainer serve."
 WORDS = {None: "-", True: "yes", False: "no"}
 RENAMED = {"admin_password": "password", "user_id": "user", "event_id": "event", "is_small_business": "small_business"}
 """The fields whose options have shorter names."""
+NUMBER = re.compile(r"-?[0-9]{1,16}")
+
+
+class PlainFlags:
+    """Flags without a type in the help, as they take no value: Typer would show `<bool>` beside each."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in found:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return found
+
+
+class PlainCommand(PlainFlags, TyperCommand):
+    """A command of our own."""
+
+
+class PlainGroup(PlainFlags, TyperGroup):
+    """A group of such commands."""
 
 
 def group(name: str, description: str) -> typer.Typer:
-    return typer.Typer(name=name, help=description, no_args_is_help=True)
+    return typer.Typer(name=name, help=description, no_args_is_help=True, cls=PlainGroup)
+
+
+def number(least: int = 1, most: int = MAX_INTEGER, form: str = "") -> Callable[[object], int]:
+    """Return the parser of a whole number, whose errors are ours and not those of Typer."""
+    form = form or form_of(int, (msgspec.Meta(ge=least, le=most),))
+
+    def read(given: object) -> int:
+        text = str(given)
+        if not NUMBER.fullmatch(text) or not least <= int(text) <= most:
+            raise typer.BadParameter(f"Must be {form}.")
+        return int(text)
+
+    return read
+
+
+def id_argument(name: str, description: str) -> Any:
+    return typer.Argument(metavar=name, parser=number(), help=description)
+
+
+Account = Annotated[int, id_argument("ACCOUNT", "The account's id.")]
 
 
 class Listing(NamedTuple):
@@ -79,10 +121,12 @@ def fields_of(model: type[msgspec.Struct], *names: str, is_new: bool = True) -> 
             continue
         form = _form(declaration)
         description = f"{sentence} Must be {form}." if sentence else f"{label}: {form}."
-        kind, is_required = int if declaration.type is int else str, is_new and field.required
+        is_number, is_required = declaration.type is int, is_new and field.required
+        parser = number(-MAX_INTEGER, form=form) if is_number else None  # the record knows its range
         shown = str(field.default) if is_new and not is_required and field.default is not None else False
         default = Parameter.empty if is_required else None
-        found.append(option(name, kind, description, default=default, show_default=shown))
+        kind = int if is_number else str
+        found.append(option(name, kind, description, default=default, show_default=shown, parser=parser))
     return found
 
 
@@ -116,7 +160,7 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
         run.__signature__ = declared.replace(parameters=[*own[:first], *given, *own[first:], JSON])  # type: ignore[attr-defined]
         paragraphs = (function.__doc__ or "").split("\n\n")
         run.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)  # Typer would keep our line breaks
-        group.command(name)(run)
+        group.command(name, cls=PlainCommand)(run)
         return function
 
     return add
@@ -245,7 +289,7 @@ def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool =
     """
     sent = {name: None if value == "" else value for name, value in given_fields(model, options).items()}
     if not sent and not may_be_none:
-        raise typer.BadParameter("set at least one option; --help lists them")
+        raise typer.BadParameter("Set at least one option; --help lists them.")
     with naming_entries(model, sent):
         return read_changes(model, sent)
 
@@ -266,6 +310,9 @@ def naming_entries(model: type[msgspec.Struct], given: Fields) -> Iterator[None]
             words, noun = words_of(item), name.replace("_", " ").removesuffix("s")
             if not words:
                 found.note(name, f"{shown(entry)}: {messages[0]}")
+                continue
+            if pattern := about_pattern(entry, words):
+                found.note(name, f"{shown(entry)} is not a {noun}: {pattern}")
                 continue
             near = nearest(entry, words)
             advice = f"Did you mean {near[0]}?" if near else f"Valid are: {', '.join(words)}."

@@ -48,7 +48,7 @@ def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, 
             made = create(database, file, progress, force=force)
         return {"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(made)}
     if json or sys.stdout.isatty():
-        raise typer.BadParameter("the backup goes to standard output: redirect it, and omit --json")
+        raise typer.BadParameter("The backup goes to standard output. Redirect it, and omit --json.")
     with tempfile.TemporaryDirectory() as folder, progress_bars() as progress:
         create(database, Path(folder) / "backup", progress)
         with (Path(folder) / "backup").open("rb") as content:
@@ -119,7 +119,7 @@ def address(text: str) -> str:
         return settings.database_address(text)
     except ValueError:
         form = "sqlite:///path/to/file.db or postgresql://user:password@host/name"
-        raise typer.BadParameter(f"takes {form}") from None
+        raise typer.BadParameter(f"Must be {form}.") from None
 
 
 Source = Annotated[
@@ -133,7 +133,8 @@ Target = Annotated[
 ]
 
 OnlyAccount = Annotated[
-    int | None, typer.Option("--account", metavar="ID", min=1, help="Copy this account alone.", show_default="all")
+    int | None,
+    typer.Option("--account", metavar="ID", parser=cli.number(), help="Copy this account alone.", show_default="all"),
 ]
 
 

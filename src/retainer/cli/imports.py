@@ -16,6 +16,7 @@ from retainer.exchange.columns import ColumnMapping, read_mapping
 from retainer.exchange.documents.archives import MAX_BYTES
 from retainer.exchange.imported import sums_now
 from retainer.exchange.importers import IMPORTERS, Importer
+from retainer.exchange.imports import left_active
 from retainer.identity.actors import Person, absent_user, operator_of
 from retainer.jobs import jobs
 from retainer.jobs.kinds import Job
@@ -24,14 +25,14 @@ from retainer.schema import jobs as schema
 from retainer.schema.identity import users
 from retainer.store.engines.files import private
 from retainer.store.tx import Store
-from retainer.values.kinds import MAX_INTEGER, timezones
+from retainer.values.kinds import timezones
 from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
 import_cli = cli.group("import", "Import time, clients, contacts, projects and invoices from other programs.")
 SHOWN = 20
 """Refused rows that a terminal shows; the file has all of them."""
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The file, as the program exports it.")]
-OfAccount = Annotated[int, typer.Option("--account", min=1, max=MAX_INTEGER, help="The account's id.")]
+OfAccount = Annotated[int, typer.Option("--account", parser=cli.number(), help="The account's id.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Do everything, and keep nothing of it.")]
 Zone = Annotated[
     str | None,
@@ -40,7 +41,7 @@ Zone = Annotated[
 MappingFile = Annotated[
     Path | None, typer.Option("--mapping", metavar="FILE", help="JSON that says what the file leaves open.")
 ]
-JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, max=MAX_INTEGER, help="The job's id.")]
+JobId = Annotated[int, cli.id_argument("JOB", "The job's id.")]
 ANSWERS = {
     "day_order": 'Write {"day_order": "day_first"} or {"day_order": "month_first"}.',
     "decimal_mark": 'Write {"decimal_mark": "."} or {"decimal_mark": ","}.',
@@ -109,7 +110,10 @@ def import_file(
         raise with_answers(refusal, file) from None
     with store.begin(actor, write=True) as tx:
         job_id = importer.start(tx, planned, source, file.name, is_dry_run=is_dry_run)
-    job = finish(store, account_id, job_id)
+    try:
+        job = finish(store, account_id, job_id)
+    finally:  # also if an error ends the job and this command
+        warn_of_people(store, account_id, job_id)
     refused, beside = write_refused(store, actor, job, file)
     with store.begin(actor, write=False) as tx:
         tx.snapshot()
@@ -177,6 +181,14 @@ def finish(store: Store, account_id: int, job_id: int) -> Job:
         return run_to_end(
             store, KINDS, account_id, job_id, lambda job: show("Rows", job.done + job.refused, job.total or 0)
         )
+
+
+def warn_of_people(store: Store, account_id: int, job_id: int) -> None:
+    with store.begin(operator_of(store, account_id), write=False) as tx:
+        tx.snapshot()
+        left = left_active(tx, tx.get(schema.jobs, job_id, Job))
+    if left:
+        cli.warn(f"{left} Either deactivates them: retainer job continue {job_id}, or retainer import undo {job_id}.")
 
 
 def write_refused(store: Store, actor: Person, job: Job, file: Path) -> tuple[list[dict[str, object]], Path | None]:

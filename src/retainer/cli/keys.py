@@ -11,11 +11,10 @@ from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.schema.identity import api_keys
-from retainer.values.kinds import MAX_INTEGER
 
 key_cli = cli.group("key", "Create, list, change, rotate and revoke API keys.")
 
-Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=MAX_INTEGER, help="The key's id.")]
+Key = Annotated[int, cli.id_argument("KEY", "The key's id.")]
 Pause = Annotated[bool, typer.Option("--pause-webhooks", help="Pause the webhooks of the key, too.")]
 COLUMNS = (
     *("id", "name", "user_name", "prefix", "last_four", "status", "expires_at", "revoked_at"),

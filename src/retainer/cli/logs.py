@@ -12,7 +12,9 @@ from retainer.traffic.request_log import LogFilter, list_requests
 
 audit_cli = cli.group("audit", "List what admins and operators did.")
 
-LIMIT = cli.option("limit", int, "Maximum number of rows.", default=audit.PAGE, min=1, max=1000)
+LIMIT = cli.option(
+    "limit", int, "Maximum number of rows, from 1 to 1000.", default=audit.PAGE, parser=cli.number(1, 1000)
+)
 OF_AUDIT = (
     *cli.fields_of(AuditFilter, "action", "user_id", "since", "until"),
     LIMIT,

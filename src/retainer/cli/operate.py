@@ -35,9 +35,17 @@ from retainer.values.decoding import json_text
 operating_cli = typer.Typer()
 SERVING = (
     cli.option("host", str, "The address to listen on.", default="127.0.0.1"),
-    cli.option("port", int, "The port to listen on.", default=8000, min=1, max=65535),
-    cli.option("workers", int, "Worker processes; more than one needs PostgreSQL and Valkey.", default=1, min=1),
-    cli.option("threads", int, "Threads of each worker.", min=1, max=256, show_default="RETAINER_THREADS"),
+    cli.option("port", int, "The port to listen on.", default=8000, parser=cli.number(1, 65535)),
+    cli.option(
+        "workers", int, "Worker processes; more than one needs PostgreSQL and Valkey.", default=1, parser=cli.number()
+    ),
+    cli.option(
+        "threads",
+        int,
+        "Threads of each worker, from 1 to 256.",
+        parser=cli.number(1, 256),
+        show_default="RETAINER_THREADS",
+    ),
     cli.option("no_monitor", bool, "Do not check the sites.", "--no-monitor", default=False),
     cli.option("no_webhooks", bool, "Do not send webhooks.", "--no-webhooks", default=False),
 )

@@ -2,27 +2,24 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from retainer.cli import common as cli
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.people import passwords, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.schema import identity as schema
-from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
 
 user_cli = cli.group("user", "Create, list, change, deactivate and activate users; remove their second factor.")
 session_cli = cli.group("session", "List and revoke the sessions in the console.")
 
-User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
-Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
+User = Annotated[int, cli.id_argument("USER", "The user's id.")]
+Session = Annotated[int, cli.id_argument("SESSION", "The session's id.")]
 CREATING = (*cli.fields_of(UserDetails), cli.BASE_URL)
 ALL_DAYS = cli.option("all_days", bool, "The new cost is for past days, too.", "--all-days", default=False)
 CHANGING = (*cli.fields_of(UserDetails, is_new=False), ALL_DAYS)
 ACTING = "The user as whom the keys then act."
-KEYS_TO = cli.option("keys_to", int, ACTING, min=1, max=MAX_INTEGER, show_default="the keys stop")
+KEYS_TO = cli.option("keys_to", int, ACTING, parser=cli.number(), show_default="the keys stop")
 COLUMNS = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
 
 

@@ -14,11 +14,10 @@ from retainer.kernel.paging import MAX_PAGE_SIZE, Page, listing
 from retainer.schema import webhooks as schema
 from retainer.settings import BASE_PATH
 from retainer.store.tx import Tx
-from retainer.values.kinds import MAX_INTEGER
 
 webhook_cli = cli.group("webhook", "Create, list, change, test, rotate and delete webhooks.")
 
-WebhookId = Annotated[int, typer.Argument(metavar="WEBHOOK", min=1, max=MAX_INTEGER, help="The webhook's id.")]
+WebhookId = Annotated[int, cli.id_argument("WEBHOOK", "The webhook's id.")]
 FIELDS = ("url", "description", "types")
 OfStatus = Annotated[str | None, typer.Option("--status", help="Only pending, delivered or failed deliveries.")]
 COLUMNS = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
@@ -78,7 +77,7 @@ def redeliver(webhook: WebhookId, **given: Any) -> dict[str, object]:
 def list_deliveries(webhook: WebhookId, *, status: OfStatus = None) -> dict[str, object]:
     """List the newest deliveries of a webhook."""
     if status not in {None, *deliveries.STATUSES}:
-        raise typer.BadParameter(f"--status must be one of: {', '.join(deliveries.STATUSES)}")
+        raise typer.BadParameter(f"Must be one of: {', '.join(deliveries.STATUSES)}.", param_hint="--status")
     with cli.acting_on(schema.webhooks, webhook) as tx:
         filters = DeliveryFilter(status=None if status is None else (status,))
         page = Page(1, MAX_PAGE_SIZE, ("-id",), "", "")

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.billing.invoices.types import Invoice
-from retainer.billing.papers import standing_of
+from retainer.billing.rules import is_credited
 from retainer.console import words
 from retainer.console.catalogue import noun_of, shortened
 from retainer.console.labels import field_label, word_of
@@ -250,16 +250,15 @@ def badge_of(status: str) -> Value:
 def badges_of(record: object) -> list[Value]:
     """Return the badges of a record: an overdue invoice only says so, other records that are late say both.
 
-    A sent invoice is open until something is paid, and credited if its credit notes cover its total: then the API
-    calls it paid. A site whose last check failed is checked again before it is down.
+    A sent invoice is open until something is paid, and credited if its credit notes cover its total. A site whose last
+    check failed is checked again before it is down.
     """
     status: str = getattr(record, "status", "")
     days: int = getattr(record, "days_overdue", 0)
     if days:
         return [badge_of("overdue")._replace(detail=Link(f"{words.count(days, 'day')} late", ""))]
     if isinstance(record, Invoice):
-        is_credited = (standing := standing_of(record)) is not None and standing.kind == "credited"
-        status = "credited" if is_credited else "open" if status == "sent" else status
+        status = "credited" if is_credited(record) else "open" if status == "sent" else status
     is_rechecked = status in {"up", "unknown"} and getattr(record, "last_error", None) is not None
     badges = [badge_of("checking_again" if is_rechecked else status)] if status else []
     return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges

@@ -136,6 +136,7 @@ def made_file(routes: Routes) -> made_files.MadeFile:
         name="export",
         count_pieces=lambda job: job.done,
         zipped=partial(zipped, routes, kinds_of(routes)),
+        counted="records",
     )
 
 

@@ -229,10 +229,15 @@ def _write_entry(tx: Tx, job: Job, booking: Booking, part: BookingPart, fields: 
     job.count("minutes", part.minutes)
 
 
-def count_active(tx: Tx, job: Job) -> int:
-    """Return how many people an import that was stopped or has failed leaves active until it is continued or undone."""
+def left_active(tx: Tx, job: Job) -> str:
+    """Return what people read about those whom an import that was stopped or has failed leaves active; may be empty.
+
+    They are deactivated once it is continued or undone.
+    """
     has_ended_early = job.kind == IMPORT_TIME and job.status in {"stopped", "failed"}
-    return int(tx.value(COUNT_PEOPLE, job=job.id)) if has_ended_early else 0
+    count = int(tx.value(COUNT_PEOPLE, job=job.id)) if has_ended_early else 0
+    who = "1 person whom this import has added is" if count == 1 else f"{count} people whom this import has added are"
+    return f"{who} active, without a password, until it ends." if count else ""
 
 
 def finish(tx: Tx, job: Job) -> str:

@@ -19,6 +19,8 @@ PLACEHOLDERS: dict[MailKind, tuple[str, ...]] = {
     "credit_note": ("number", "client", "total", "agency"),
     "reminder": ("number", "client", "total", "balance", "due_date", "agency"),
 }
+DATED = "due_date"
+"""The placeholder that stands for nothing where a message lacks it; `balance` stands for the total there."""
 NAMES: dict[MailKind, str] = {"invoice": "An invoice", "quote": "A quote", "credit_note": "A credit note"}
 ABOUT_LINK: dict[MailKind, str] = {
     "invoice": "{link} becomes the address of a page on which the client sees the invoice.",
@@ -42,9 +44,7 @@ def about(kind: MailKind, *, is_subject: bool) -> str:
 
 def find_errors(kind: MailKind, text: str, *, is_subject: bool) -> Iterator[str]:
     """Yield why a text cannot be saved: one sentence for each placeholder that this kind of message lacks."""
-    for name in dict.fromkeys(PLACEHOLDER.findall(text)):
-        if name in PLACEHOLDERS[kind]:
-            continue
+    for name in _lacking(kind, text):
         if f"{{{name}}}" == LINK:
             if kind not in LINKED:
                 yield NO_PAGE
@@ -53,9 +53,27 @@ def find_errors(kind: MailKind, text: str, *, is_subject: bool) -> Iterator[str]
             continue
         near = nearest(name, PLACEHOLDERS[kind])
         advice = f"Did you mean {{{near[0]}}}?" if near else f"Use {listed(kind)}."
-        is_of_others = any(name in names for names in PLACEHOLDERS.values())
-        lacking = f"{NAMES[kind]} has no" if is_of_others and kind in NAMES else "There is no"
-        yield f"{lacking} {{{name}}}. {advice}"  # unmarked: people type a placeholder as it is
+        yield f"{_without(kind, name)} {advice}"
+
+
+def find_blanks(kind: MailKind, text: str) -> Iterator[str]:
+    """Yield why a text of one message cannot be sent: it would be blank in the middle of a sentence.
+
+    Names that no message has stay as they are typed: they may be no placeholders.
+    """
+    for name in _lacking(kind, text):
+        if name == DATED:
+            yield f"{_without(kind, name)} Leave it out."
+
+
+def _lacking(kind: MailKind, text: str) -> list[str]:
+    return [name for name in dict.fromkeys(PLACEHOLDER.findall(text)) if name not in PLACEHOLDERS[kind]]
+
+
+def _without(kind: MailKind, name: str) -> str:
+    is_of_others = any(name in names for names in PLACEHOLDERS.values())
+    lacking = f"{NAMES[kind]} has no" if is_of_others and kind in NAMES else "There is no"
+    return f"{lacking} {{{name}}}."  # unmarked: people type a placeholder as it is
 
 
 def settings_errors(changes: Mapping[str, object], before: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ DAILY, UPLOAD = "daily", "upload"
 """The kinds of jobs that have no page: that of each morning, and a file that waits to be imported."""
 ARCHIVE, EXPORT = "archive", "export"
 """The kinds of jobs that make a file, of which an account keeps one of each, for some days."""
+NOT_STOPPED = "Only a job that was stopped or has failed can continue. Nothing was changed."
 MAX_LISTED = 50
 KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
 """How long jobs that have ended are kept, files that wait, and files that jobs have made."""
@@ -78,8 +79,14 @@ ADD_PIECE = insert(job_pieces).values(
     number=bindparam("number", type_=INTEGER),
     content=bindparam("content", type_=job_pieces.c.content.type),
 )
-DELETE_PIECES = delete(job_pieces).where(job_pieces.c.job_id == bindparam("job", type_=INTEGER))
-OF_ENDED = select(jobs.c.id).where(jobs.c.kind == bindparam("kind"), jobs.c.ended_at.is_not(None))
+DELETE_PIECE = delete(job_pieces).where(
+    job_pieces.c.job_id == bindparam("job", type_=INTEGER), job_pieces.c.number == bindparam("number", type_=INTEGER)
+)
+NEWER_OF_KIND = (
+    select(func.count())
+    .select_from(jobs)
+    .where(jobs.c.kind == bindparam("kind"), jobs.c.id > bindparam("job", type_=INTEGER))
+)
 NOTE_RECORD = insert(job_records).values(
     account_id=ACCOUNT,
     job_id=bindparam("job", type_=INTEGER),
@@ -169,7 +176,7 @@ def leave_out(tx: Tx, job: Job, row: JobRow, sentence: str) -> None:
 def stop(tx: Tx, job: Job) -> None:
     """Stop a job after the step that is being written. What it has done stays. Raises `locked` if it has ended."""
     if not tx.change(STOP, job=job.id):
-        raise Refusal("locked", "This job has ended already. Reload the page to see its result.")
+        raise Refusal("locked", "This job has ended already. Nothing was changed.")
 
 
 def resume(tx: Tx, job: Job) -> None:
@@ -178,7 +185,7 @@ def resume(tx: Tx, job: Job) -> None:
     Raises `locked` for a job that runs or has ended.
     """
     if not tx.change(CONTINUE, job=job.id, user=tx.actor.user_id or None):
-        raise Refusal("locked", "Only a job that was stopped or has failed can continue. Reload the page.")
+        raise Refusal("locked", NOT_STOPPED)
 
 
 def list_refusals(tx: Tx, job: Job, limit: int, after: int = 0) -> list[RefusedRow]:
@@ -201,10 +208,13 @@ def add_piece(tx: Tx, job_id: int, number: int, content: bytes) -> None:
     tx.change(ADD_PIECE, job=job_id, number=number, content=content)
 
 
-def delete_files(tx: Tx, kind: str) -> None:
-    """Delete what the jobs of a kind that have ended have stored."""
-    for (job_id,) in tx.all(OF_ENDED, kind=kind):
-        tx.change(DELETE_PIECES, job=job_id)
+def delete_piece(tx: Tx, job_id: int, number: int) -> None:
+    tx.change(DELETE_PIECE, job=job_id, number=number)
+
+
+def has_newer(tx: Tx, job: Job) -> bool:
+    """Return whether a later job is of the same kind."""
+    return bool(tx.value(NEWER_OF_KIND, kind=job.kind, job=job.id))
 
 
 def count_pieces(tx: Tx, job_id: int) -> int:

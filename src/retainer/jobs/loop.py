@@ -1,7 +1,7 @@
 """Loop of the jobs: lease those that are due, do them step by step, and give each account its daily job."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -9,14 +9,26 @@ from sqlalchemy import and_, bindparam, exists, func, or_, select, update
 
 from retainer.background import Report
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.jobs.jobs import ARCHIVE, DAILY, EXPORT, FILES_KEPT, IS_OPEN, KEPT, STOP_ALL, UPLOAD, UPLOADS_KEPT, start
+from retainer.jobs.jobs import (
+    ARCHIVE,
+    DAILY,
+    EXPORT,
+    FILES_KEPT,
+    IS_OPEN,
+    KEPT,
+    STOP_ALL,
+    UPLOAD,
+    UPLOADS_KEPT,
+    delete_piece,
+    start,
+)
 from retainer.jobs.kinds import Job, JobKinds
-from retainer.jobs.step import DUE, LEASE, DueJob, begin, do_step, due_of
+from retainer.jobs.step import DUE, LEASE, ROWS, DueJob, begin, do_step, due_of, turn_of
 from retainer.outbound.loop import BackgroundLoop
 from retainer.outbound.pause import SUSPENDED
 from retainer.schema.columns import in_literals
-from retainer.schema.jobs import jobs
-from retainer.store.engines.sql import INSTANT
+from retainer.schema.jobs import job_pieces, jobs
+from retainer.store.engines.sql import INSTANT, LIMIT
 from retainer.store.tables import NOW, ONCE, totals
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
@@ -32,8 +44,29 @@ ENDED_BEFORE = or_(
     and_(jobs.c.kind == UPLOAD, jobs.c.ended_at < bindparam("uploads_before", type_=INSTANT)),
     and_(in_literals(jobs.c.kind, [ARCHIVE, EXPORT]), jobs.c.ended_at < bindparam("files_before", type_=INSTANT)),
 )
-OLD_ACCOUNTS = select(jobs.c.account_id).where(ENDED_BEFORE).distinct()
+NEWER = jobs.alias()
+OF_JOB = and_(job_pieces.c.account_id == jobs.c.account_id, job_pieces.c.job_id == jobs.c.id)
+IS_REPLACED = and_(
+    in_literals(jobs.c.kind, [ARCHIVE, EXPORT]),
+    jobs.c.ended_at.is_not(None),
+    exists(
+        select(NEWER.c.id).where(
+            NEWER.c.account_id == jobs.c.account_id, NEWER.c.kind == jobs.c.kind, NEWER.c.id > jobs.c.id
+        )
+    ),
+)
+HAS_PIECES = exists(select(job_pieces.c.number).where(OF_JOB))
+OLD_ACCOUNTS = select(jobs.c.account_id).where(or_(ENDED_BEFORE, and_(IS_REPLACED, HAS_PIECES))).distinct()
 OLD = select(jobs.c.id).where(ENDED_BEFORE).order_by(jobs.c.id)
+OLD_PIECES = (
+    select(job_pieces.c.job_id, job_pieces.c.number)
+    .select_from(jobs.join(job_pieces, OF_JOB))
+    .where(or_(ENDED_BEFORE, IS_REPLACED))
+    .order_by(job_pieces.c.job_id, job_pieces.c.number)
+    .suffix_with(LIMIT)
+)
+DELETE_SECONDS = 1.0
+"""How long the thread of the loop deletes old jobs at a time; the rest waits for the next time."""
 PUT_OFF = or_(
     and_(jobs.c.status == "running", jobs.c.next_step_at > bindparam("lease_end", type_=INSTANT)),
     jobs.c.next_step_at > bindparam("tomorrow", type_=INSTANT),
@@ -86,12 +119,6 @@ def refresh(store: Store) -> None:
     def add_daily(tx: Tx) -> int:
         return 1 if tx.one(HAS_DAILY) else start(tx, DAILY, "Daily job", {})
 
-    def delete_old(tx: Tx) -> int:
-        found = tx.all(OLD, **ended)
-        for (job_id,) in found:
-            tx.delete(jobs, job_id)
-        return len(found)
-
     now = utcnow()
     kept = {"before": KEPT, "uploads_before": UPLOADS_KEPT, "files_before": FILES_KEPT}
     ended = {name: instant_after(now, -length) for name, length in kept.items()}
@@ -100,8 +127,27 @@ def refresh(store: Store) -> None:
         "tomorrow": instant_after(now, timedelta(hours=26)),  # of a day on which clocks are set back
     }
     in_accounts(store, WITHOUT_DAILY, add_daily)
-    in_accounts(store, OLD_ACCOUNTS, delete_old, **ended)
+    end = time.monotonic() + DELETE_SECONDS
+    while in_accounts(store, OLD_ACCOUNTS, partial(delete_old, ended), DELETE_SECONDS, **ended):
+        if time.monotonic() > end:
+            break
     in_accounts(store, PUT_OFF_ACCOUNTS, lambda tx: tx.change(SET_BACK, **limits), **limits)
+
+
+def delete_old(ended: Mapping[str, str], tx: Tx) -> int:
+    """Delete old jobs and files that newer ones replace; return how many rows were deleted, 0 at the end.
+
+    A file has hundreds of megabytes, and others wait for this transaction on SQLite: it deletes what a turn allows.
+    """
+    pieces, until = tx.all(OLD_PIECES, limit=ROWS, **ended), time.monotonic() + turn_of(tx.store)
+    for deleted, (job_id, number) in enumerate(pieces, 1):
+        delete_piece(tx, job_id, number)
+        if time.monotonic() > until:
+            return deleted
+    old = [] if pieces else tx.all(OLD, **ended)
+    for (job_id,) in old:
+        tx.delete(jobs, job_id)
+    return len(pieces) + len(old)
 
 
 def stop_all(store: Store, reason: str) -> int:

@@ -35,15 +35,19 @@ class MadeFile(NamedTuple):
     """Return how many pieces a job has stored."""
     zipped: Callable[[Tx, Job], Iterator[bytes]]
     """Yield the ZIP of a job, a piece at a time, in a snapshot."""
+    counted: str | None = None
+    """The count that people read as what is done, if the rows of a job mean nothing to them."""
 
 
 def start(
     tx: Tx, made: MadeFile, title: str, options: Mapping[str, object] | msgspec.Struct, total: int | None = None
 ) -> int:
-    """Start a job that makes a file, which replaces the one before; return its id. Raises `locked`."""
+    """Start a job that makes a file, which replaces the one before; return its id. Raises `locked`.
+
+    Nobody has the former file from now on; `loop.refresh` deletes it.
+    """
     if jobs.has_open(tx, made.kind):
         raise Refusal("locked", made.underway)
-    jobs.delete_files(tx, made.kind)
     return jobs.start(tx, made.kind, title, options, total=total)
 
 
@@ -57,8 +61,8 @@ def resume(made: MadeFile, tx: Tx, job: Job) -> None:
 
 
 def has_file(tx: Tx, made: MadeFile, job: Job) -> bool:
-    """Return whether what a job has made so far is still there."""
-    return jobs.count_pieces(tx, job.id) == made.count_pieces(job)
+    """Return whether what a job has made so far is still there, and no newer job replaces it."""
+    return not jobs.has_newer(tx, job) and jobs.count_pieces(tx, job.id) == made.count_pieces(job)
 
 
 def make_some(rows: list[JobRow], make: Callable[[Any], object]) -> list[JobRow]:

@@ -163,10 +163,10 @@ def _write(store: Store, actor: Person, kind: JobKind, work: DueJob, rows: list[
 
     A dry run writes the same rows, which are rolled back, and then its progress.
     """
-    written, seconds = 0, TURN_SECONDS if store.engine.has_one_writer else SECONDS
+    written = 0
     with suppress(RolledBack), store.begin(actor, write=True) as tx:
         job = _lock(tx, work)
-        until = time.monotonic() + seconds
+        until = time.monotonic() + turn_of(store)
         for row in rows:
             try:
                 kind.write(tx, job, row)
@@ -186,6 +186,11 @@ def _write(store: Store, actor: Person, kind: JobKind, work: DueJob, rows: list[
             lease_end = _save(tx, job)
     work.leased_until = lease_end
     return written
+
+
+def turn_of(store: Store) -> float:
+    """Return the seconds after which a transaction of background work begins nothing further."""
+    return TURN_SECONDS if store.engine.has_one_writer else SECONDS
 
 
 def _refuse(store: Store, actor: Person, work: DueJob, row: JobRow, refusal: Refusal) -> None:

@@ -18,6 +18,8 @@ from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.texts import CODE, clean
 
+MARK = "/external:"
+"""What precedes an external id in a path."""
 ABOUT = MappingProxyType(
     {
         "GET": "Read the {noun} with this external id, as with `GET {path}`.",
@@ -50,7 +52,7 @@ class ByExternalId(Operation):
     def __init__(self, by_id: Operation, create: Operation, table: Table) -> None:
         about = ABOUT[by_id.method].format(noun=singular(table), path=by_id.path)
         declared = by_id.declared._replace(about=about, arguments={})
-        super().__init__(by_id.resource, by_id.method, "/external:{external_id}", declared, by_id.representations)
+        super().__init__(by_id.resource, by_id.method, f"{MARK}{{external_id}}", declared, by_id.representations)
         self.by_id: Operation = by_id
         self.create, self.table = create, table
         self.query, self.body, self.upserts = by_id.query, by_id.body, by_id.method == "PUT"

@@ -13,6 +13,7 @@ from retainer.kernel.selection import RecordSource, Selectable
 
 T = TypeVar("T")
 PARAMETER = re.compile(r"\{(\w+)\}")
+ANY_ID, ANY_TEXT = "(?P<external_id>[^/]+)", "(?P<external_id>(?s:.*[^/]))"
 LAST = "\uffff"
 NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
 MAX_PATH_LENGTH = 200  # characters; longer paths get no advice
@@ -20,18 +21,28 @@ NEAR = 0.6
 
 
 class Paths(Generic[T]):
-    """Finds what belongs to a path. The literal parts of a pattern are preferred to the parameters of another one."""
+    """Finds what belongs to a path. The literal parts of a pattern are preferred to the parameters of another one.
+
+    Where no pattern matches, an external id is the rest of the path with its slashes, since the server has decoded
+    %2F; not with a last one, which people add by mistake.
+    """
 
     def __init__(self, patterns: Mapping[str, T]) -> None:
         self._by_shape: dict[tuple[str, int], list[tuple[re.Pattern[str], T]]] = {}  # first part, number of parts
         for pattern in sorted(patterns, key=lambda pattern: PARAMETER.sub(LAST, pattern)):
-            expression = re.compile(PARAMETER.sub(r"(?P<\1>[^/]+)", pattern))
+            expression = PARAMETER.sub(r"(?P<\1>[^/]+)", pattern).replace(ANY_ID, ANY_TEXT)
             shape = first_part(pattern), pattern.count("/")
-            self._by_shape.setdefault(shape, []).append((expression, patterns[pattern]))
+            self._by_shape.setdefault(shape, []).append((re.compile(expression), patterns[pattern]))
 
     def find(self, path: str) -> tuple[T, dict[str, str]] | None:
         """Return what belongs to a path, and its parameters by name; None if no pattern matches."""
-        for expression, target in self._by_shape.get((first_part(path), path.count("/")), ()):
+        found = self._find(path, path.count("/"))
+        if found is None and external_ids.MARK in path:
+            return self._find(path, path.partition(external_ids.MARK)[0].count("/") + 1)
+        return found
+
+    def _find(self, path: str, parts: int) -> tuple[T, dict[str, str]] | None:
+        for expression, target in self._by_shape.get((first_part(path), parts), ()):
             if found := expression.fullmatch(path):
                 return target, found.groupdict()
         return None

@@ -23,7 +23,7 @@ from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
 from retainer.errors import part
 from retainer.files.files import HOLDERS, File
-from retainer.identity.placeholders import LINK, LINKED, NO_PAGE, NOT_HERE
+from retainer.identity.placeholders import LINK, LINKED, NO_PAGE, NOT_HERE, find_blanks
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
 from retainer.kernel.resource import Resource
@@ -52,7 +52,6 @@ NO_ADDRESS = (
 )
 UNKNOWN_ADDRESS = "The client has no email address. Add one to the client or to its primary contact."
 VOID = "This invoice is void, and nobody should book its e-invoice. Leave xml out."
-DUE_DATE, NO_DUE_DATE = "{due_date}", "A credit note has no {due_date}. Leave it out."
 PDF: tuple[Form] = ("pdf",)
 Addresses = Annotated[list[Email], Meta(max_length=MAX_RECIPIENTS)]
 
@@ -181,12 +180,9 @@ def compose(
         tx.error("subject", NOT_HERE)
     if LINK in letter.text and name not in LINKED:
         tx.error("message", NO_PAGE)
-    for field, text in (
-        ("subject", body.subject),
-        ("message", body.message),
-    ):  # those of the settings are checked there
-        if name == "credit_note" and text and DUE_DATE in text:  # it would stay blank in the middle of a sentence
-            tx.error(field, NO_DUE_DATE)
+    for field, text in (("subject", body.subject), ("message", body.message)):
+        for error in find_blanks(name, text or ""):  # texts of the settings are checked there
+            tx.error(field, error)
     recipients = Recipients(to, body.cc, body.bcc, body.reply_to or tx.value(REPLIES) or own_address(tx))
     note_addresses(tx, recipients)
     return letter, recipients

@@ -12,7 +12,7 @@ others; a URL with a link-local address is refused. The operator sets how many s
 1,000.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -26,12 +26,13 @@ from retainer.identity.plans import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.outbound.guard import is_never_allowed, spelled_address
+from retainer.outbound.guard import Address, is_allowed, is_never_allowed, spelled_address
 from retainer.rollups import changes
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import site_plugins, sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
+from retainer.settings import Network
 from retainer.shared import relations
 from retainer.sites import uptime
 from retainer.store.announcements import maintaining
@@ -66,6 +67,10 @@ PluginStatus = Annotated[
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
+NOT_CHECKED = (
+    "This server does not check {}, which is not a public address. Use another, turn its monitoring off, or ask the "
+    "operator, who can allow private networks with RETAINER_MONITOR_ALLOW."
+)
 NEVER_CHECKED = "{} is a link-local address or one of cloud metadata, which no server checks. Use another."
 SUSPENDED = ("paused", "maintenance")  # statuses in which nothing is going on
 
@@ -229,11 +234,22 @@ def save_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
         tx.run(ADD_PLUGIN, site=site_id, version_order=version_order, **msgspec.structs.asdict(plugin))
 
 
+def address_of(site: Site) -> Address | None:
+    """Return the address that a URL spells. Names are not looked up, as for webhooks."""
+    return spelled_address((urlsplit(site.url).hostname or "").rstrip("."))
+
+
 def validate_address(tx: Tx, site: Site) -> None:
-    """Note a URL that spells an address which is never contacted. Names are not looked up, as for webhooks."""
-    address = spelled_address((urlsplit(site.url).hostname or "").rstrip("."))
+    """Note a URL that spells an address which is never contacted."""
+    address = address_of(site)
     if address is not None and is_never_allowed(address):
         tx.error("url", NEVER_CHECKED.format(address))
+
+
+def find_obstacle(site: Site, allowed: Sequence[Network]) -> str:
+    """Return why each check of a site will fail, as its URL spells an address that the operator has not allowed."""
+    address = address_of(site) if site.monitoring_enabled else None
+    return "" if address is None or is_allowed(address, allowed) else NOT_CHECKED.format(address)
 
 
 def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:

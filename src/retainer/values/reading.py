@@ -1,18 +1,16 @@
 """Reading: the fields of a type from JSON values, with all errors at once."""
 
-import difflib
-import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from retainer.errors import FALSE, LEAVE_OUT, MAX_OF_A_KIND, NULL, FieldErrors, InvalidValue, Unreadable, part
+from retainer.errors import LEAVE_OUT, MAX_OF_A_KIND, NULL, FieldErrors, InvalidValue, Unreadable, part
 from retainer.values.decoding import converter
-from retainer.values.kinds import QUOTED, Id, Parse
+from retainer.values.kinds import Id, Parse
 from retainer.values.records import (
     READ_ONLY,
     SERVER_DEFAULT,
@@ -24,11 +22,11 @@ from retainer.values.records import (
     RequiredUnless,
     marked,
 )
+from retainer.values.sentences import form_of, hint_about
 from retainer.values.texts import LINES, Characters, clean, is_blank, prints
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED, NOTHING_SENT = f"{part('Is required')}.", f"this is {NULL}. Omit the field instead."
-WHOLE = re.compile(r"-?[0-9]+")
 
 Read = Callable[[object, str, FieldErrors], object]
 """Reads a JSON value at a dotted path; notes errors and then returns INVALID."""
@@ -257,30 +255,6 @@ def _visible(convert: Parse, value: object) -> object:
     if isinstance(value, str) and value and not prints(value):
         raise InvalidValue(hint="this has none that prints.")
     return convert(value)
-
-
-def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
-    """Return what a plain kind accepts, as the end of "Must be ..."."""
-    meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
-    if get_origin(hint) is Literal:
-        return f"one of: {part(', '.join(get_args(hint)))}"
-    if hint is bool:
-        return f"true or {FALSE}"
-    if hint is int:
-        return f"a whole number from {meta.ge} to {meta.le}"
-    return f"text of {meta.min_length} to {meta.max_length} characters"
-
-
-def hint_about(hint: object, value: object) -> str:
-    """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; may be empty."""
-    if isinstance(value, str):
-        near = difflib.get_close_matches(value.casefold()[:64], map(str, get_args(hint)), n=1, cutoff=0.75)
-        looks_right = (hint is int and WHOLE.fullmatch(value)) or (hint is bool and value in {"true", "false"})
-        return (
-            f"did you mean {near[0]}?" if near else QUOTED if looks_right else f"this has {len(value)}." * (hint is str)
-        )
-    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
-    return "this is a number. Put it in quotes." if hint is str and is_number else ""
 
 
 def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -10,6 +10,7 @@ import msgspec
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
+from retainer.billing.rules import is_credited
 from retainer.console import words
 from retainer.console.catalogue import Kind, label_from
 from retainer.console.controls.control import Field
@@ -264,7 +265,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             return worded(refusal, stage.kind.record.__struct_encode_fields__)
         if not target:
             return ""
-        word = "a draft" if status == "draft" else "voided" if status == "void" else word_of(status).lower()
+        own = {"draft": "a draft", "void": "voided"}.get(status) or word_of(status).lower()
+        word = "credited" if isinstance(stage.record, Invoice) and is_credited(stage.record) else own
         if status == target:
             at = stage.context.moment(getattr(stage.record, f"{word}_at".replace(" ", "_"), None))
             return f"This {stage.kind.noun} was already {word} on {at.day}." if at else f"It is already {word}."

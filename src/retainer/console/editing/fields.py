@@ -98,8 +98,9 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
         if part is not None:
             control = rows_of(found, metadata.tables[part.table])
         if control is not None and name != "position":
-            field = _field(name, table, control, written, found, model)
-            yield field._replace(hint=hint_of(table.name, name, use)) if issubclass(model, Record) else field
+            about = next((mark for mark in found.marks if isinstance(mark, str)), "")  # that of a record is for callers
+            hint = hint_of(table.name, name, use) if issubclass(model, Record) else about
+            yield _field(name, table, control, written, found, model)._replace(hint=hint)
 
 
 def _field(
@@ -110,7 +111,6 @@ def _field(
         name,
         f"{label}, {unit}" if unit else label,
         control,
-        hint=next((mark for mark in found.marks if isinstance(mark, str)), ""),  # of a form that only people see
         is_required=written.required,
         is_filled_in=default is None and NoneType not in get_args(get_type_hints(model)[written.name]),
         default=default if isinstance(default, str | int | Decimal) and default != "" else None,

@@ -14,7 +14,7 @@ from retainer.console.charts import Series, draw
 from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, table_of
 from retainer.schema.sites import site_hours
-from retainer.sites.sites import Site
+from retainer.sites.sites import Site, find_obstacle
 from retainer.sites.uptime import list_incidents, share
 from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
@@ -119,6 +119,8 @@ def updates(_: Values, sites: Sequence[Site]) -> dict[int, Value]:
 
 def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
     site = page.record
+    if obstacle := find_obstacle(page.own, page.context.request.settings.monitor_allow):
+        yield Block("notice", text=obstacle)  # also right after it was saved, before a check has failed
     days = load_days(page.tx, [page.own.id], DAYS)[page.own.id]
     if any(checks.total for checks in days.values()) and not is_untold(site):
         yield uptime_block(days)

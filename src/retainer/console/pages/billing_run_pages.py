@@ -9,6 +9,7 @@ from sqlalchemy import select
 from retainer.batches import archives, bulk, runs
 from retainer.billing import facts
 from retainer.billing.facts import load_known_parties
+from retainer.billing.files import PaperFile, prepare
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.unbilled_work import WorkToBill, load_work
 from retainer.console.editing.calls import change_record, worded
@@ -19,7 +20,7 @@ from retainer.console.page_context import FileReply, PageContext, Reply
 from retainer.console.words import count
 from retainer.errors import Refusal, invalid, not_found
 from retainer.identity import accounts
-from retainer.kernel.representations import PreparedFile, RenderedFile, RunApart
+from retainer.kernel.representations import RenderedFile, RunApart
 from retainer.mail.queue import require_mail
 from retainer.schema.billing import invoices
 from retainer.schema.crm import clients
@@ -225,7 +226,7 @@ def _names_of(tx: Tx, found: list[Invoice]) -> dict[int, str]:
     }
 
 
-def bundle(pdfs: list[PreparedFile], name: str, account_id: int, run_apart: RunApart) -> RenderedFile:
+def bundle(pdfs: list[PaperFile], name: str, account_id: int, run_apart: RunApart) -> RenderedFile:
     """Return the PDFs of invoices, drawn one after another, in one file."""
     drawn = (pdf.finish(account_id, run_apart) for pdf in pdfs)
     return RenderedFile(b"".join(archives.zip_of((file.name, file.content) for file in drawn)), name)
@@ -237,12 +238,11 @@ def find_issued(tx: Tx, context: PageContext) -> list[Invoice]:
 
 def download(tx: Tx, context: PageContext) -> Reply:
     """Return the PDFs of the issued invoices that the query names; without any, what is to bill."""
-    pdf = next(form for form in context.catalogue.find("invoices").representations if form.suffix == "pdf")
     issued = find_issued(tx, context)
     if not issued:
         return show(tx, context)
     if len(issued) > MAX_INVOICES:
         message = f"A page makes at most {MAX_INVOICES} PDFs. Use the button of the billing run."
         raise Refusal("validation_failed", message)
-    pdfs = [pdf.prepare(tx, each) for each in issued]
+    pdfs = [prepare("pdf", tx, each) for each in issued]
     return FileReply("application/zip", partial(bundle, pdfs, f"invoices-{tx.today}.zip"))

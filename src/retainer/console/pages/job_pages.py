@@ -14,7 +14,6 @@ from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, FileReply, PageContext, Reply
 from retainer.console.spreadsheets import dialect_of
 from retainer.console.values import AnyBlock, table_of
-from retainer.console.words import count as counted
 from retainer.console.words import number
 from retainer.errors import not_found
 from retainer.exchange import imported, imports, plans, undoing
@@ -39,10 +38,7 @@ SHOWN, MAX_DOWNLOADED = 50, 10_000
 COLUMNS = {name for each in IMPORTERS.values() for source in each.sources.values() for name in source.columns}
 """The fields that files of other programs have, which people read as labels."""
 SUM_TITLES = {"seconds_in_file": "In the file (h)", "minutes": "Rounded to minutes (h)"}
-LEFT_ACTIVE = (
-    "{} whom this import has added {} active, without a password, until it ends. Continue or undo the import: either "
-    "deactivates them."
-)
+DEACTIVATING = "Continue or undo the import: either deactivates them."
 SUM_NAMES = frozenset({"person", "month", "client", "currency"})
 
 
@@ -62,9 +58,14 @@ def may_continue(context: PageContext, job: Job) -> bool:
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     found = jobs.list_jobs(tx, None if context.may("records") else context.person.user_id)
-    return context.render(
-        "jobs", jobs=found, names=load_names(tx, users, {job.user_id for job in found if job.user_id})
-    )
+    names = load_names(tx, users, {job.user_id for job in found if job.user_id})
+    return context.render("jobs", jobs=[(job, number_done(job)) for job in found], names=names)
+
+
+def number_done(job: Job) -> int:
+    """Return how much of a job is done, as people count it."""
+    made = job_kinds.FILES.get(job.kind)
+    return job.counts.get(made.counted, 0) if made and made.counted else job.done
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -83,6 +84,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "job",
         job=job,
         is_unknown=is_unknown,
+        has_own_count=made is not None and made.counted is not None,
         leads_to=leads_to,
         follows=follows and job.kind in job_kinds.FILES,
         refused=refused,
@@ -142,8 +144,8 @@ def of_import(tx: Tx, context: PageContext, job: Job) -> dict[str, Any]:
         shown["sums"].append(sums_of_file(of_file))
     if job.next_step_at is None and (now := imported.sums_now(tx, job.id)):
         shown["sums"].append(table_of_sums("Sums of what was imported", now, {"minutes": "Time (h)"}))
-    if count := imports.count_active(tx, job):
-        shown["left_active"] = LEFT_ACTIVE.format(counted(count, "person", "people"), "is" if count == 1 else "are")
+    if left := imports.left_active(tx, job):
+        shown["left_active"] = f"{left} {DEACTIVATING}"
     shown["can_continue"] = can_continue and not undoing.is_undone(tx, job.id)
     if context.may("settings") and job.next_step_at is None:
         shown["can_import"] = job.is_dry_run and job.status == "done"

@@ -171,7 +171,7 @@ def value_of(figure: Any, form: Format) -> Value:
 
 def fact(name: str, now: Any, before: Any, form: Format) -> Fact:
     """Return a figure, what it was a year before, and how it has changed."""
-    if not before:
+    if before is None:
         return Fact(name, value_of(now, form), note="No data a year ago")
     change = "" if now is None else change_of(Decimal(str(now)), Decimal(str(before)), form)
     notes = (f"{value_of(before, form).text} a year ago", change.replace("-", MINUS))
