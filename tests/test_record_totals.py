@@ -210,7 +210,7 @@ def test_a_project_that_is_billed_otherwise_is_changed_without_a_look_at_its_tim
         with statements_of(api) as ran:
             changed = api.patch(f"/projects/{project}", {"billing_type": billing_type}).data
         reads = (
-            "SELECT json_array(projects",
+            "SELECT CAST(json_array(projects",
             "SELECT CAST(json_build_array(projects",
         )  # the answer says how much it is
         changed_by = [text for text in ran if not text.startswith(reads)]
