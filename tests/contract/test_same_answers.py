@@ -309,7 +309,7 @@ def test_search_finds_the_same_for_odd_letters(filled):
 
 def test_every_parameter_refuses_the_same_at_its_edges(filled):
     random = Random("edges of parameters")
-    for operation in READS:
+    for operation in by_turns(READS) if IS_FULL else READS:
         parameters = sorted(query_parameters(operation))
         path = filled.paths.get(operation, operation.path)
         for name in parameters if "{" not in path else ():
@@ -357,7 +357,7 @@ def test_every_record_is_the_same_and_can_be_sent_back(filled):
 
 def test_every_body_is_taken_or_refused_with_the_same_errors(filled):
     pair, filler = filled.pair, filled.filler
-    for operation in BODIES:
+    for operation in by_turns(BODIES) if IS_FULL else BODIES:
         if operation.path.startswith("/credit-notes/{"):  # which are made below invoices
             continue
         random, fields = Random(f"edges of {operation}"), sorted(schema_fields(body_schema(operation)))
