@@ -3,7 +3,7 @@
 Rules complete a document and note errors; the caller raises all of them together.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
@@ -133,11 +133,14 @@ def is_counted(line: QuoteLine | InvoiceLine) -> bool:
     return not (isinstance(line, QuoteLine) and line.is_optional)
 
 
+def shares_of(lines: Iterable[QuoteLine | InvoiceLine], currency: str) -> list[money.Share]:
+    """Return what lines come to at each rate of tax."""
+    return money.shares((minor_units(line.amount, currency), line.tax_rate) for line in lines)
+
+
 def compute_totals(document: Document) -> None:
     """Set the totals of a draft to those of its lines; all of an invoice is due."""
-    lines = filter(is_counted, document.lines)
-    amounts = ((minor_units(line.amount, document.currency), line.tax_rate) for line in lines)
-    set_totals(document, money.shares(amounts))
+    set_totals(document, shares_of(filter(is_counted, document.lines), document.currency))
     if isinstance(document, Invoice):
         document.balance_due = document.total
 

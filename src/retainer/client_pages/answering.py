@@ -7,7 +7,7 @@ from typing import NamedTuple
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.quotes import load_quote, save_quote
 from retainer.billing.quotes.types import Quote
-from retainer.billing.rules import is_counted
+from retainer.billing.rules import is_counted, shares_of
 from retainer.client_pages.shown import ShownDocument
 from retainer.client_pages.visitors import Visitor
 from retainer.errors import InvalidValue
@@ -15,8 +15,7 @@ from retainer.identity import audit
 from retainer.identity.audit import Action, Target
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.tx import Tx
-from retainer.values import money
-from retainer.values.exact import amount_of, decimal_text, minor_units
+from retainer.values.exact import amount_of, decimal_text
 from retainer.values.parameters import read_whole
 from retainer.values.texts import LINE, clean, is_blank
 from retainer.web.forms import Form
@@ -69,8 +68,7 @@ def read_answer(form: Form, shown: ShownDocument) -> ClientAnswer | None:
 def total_with(record: Invoice | Quote, line_ids: Collection[int]) -> Decimal:
     """Return the total of a quote with the optional lines that a client has chosen."""
     chosen = [line for line in record.lines if is_counted(line) or line.id in line_ids]
-    amounts = [(minor_units(line.amount, record.currency), line.tax_rate) for line in chosen]
-    return amount_of(sum(share.gross for share in money.shares(amounts)), record.currency)
+    return amount_of(sum(share.gross for share in shares_of(chosen, record.currency)), record.currency)
 
 
 def is_line(text: str) -> bool:
