@@ -219,6 +219,10 @@ class PageContext(msgspec.Struct):
         notices = (notice_cookie(kind, notice, undo),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 
+    def follow_job(self, job_id: int) -> Redirect:
+        """Return a redirect to the page of a job, and from there to what it makes."""
+        return self.redirect(f"/jobs/{job_id}?follow=yes")
+
     def show_once(self, path: str, kind: str, secret: str) -> Redirect:
         """Return a redirect to a page that shows a secret at its head, and deletes the cookie that carries it there."""
         return self.redirect(path, "", Cookie(SECRET, f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))

@@ -113,7 +113,7 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
     """
     run: runs.RunOptions = context.filled
     if len(run.clients) > MAX_INVOICES:
-        return _follow(context, runs.start(tx, run))
+        return context.follow_job(runs.start(tx, run))
     made = list[int]()
     for client in run.clients:
         try:
@@ -123,11 +123,6 @@ def create_drafts(tx: Tx, context: PageContext) -> Reply:
     them = "it" if len(made) == 1 else "them"
     notice = f"{count(len(made), 'draft')} ready. Check {them}, then issue {them}."
     return context.redirect(f"{PATH}/invoices?ids={','.join(map(str, made))}", notice)
-
-
-def _follow(context: PageContext, job_id: int) -> Reply:
-    """Lead to the page of a job, and from there to what it makes."""
-    return context.redirect(f"/jobs/{job_id}?follow=yes")
 
 
 def _of_client(tx: Tx, client_id: int, refusal: Refusal) -> Refusal:
@@ -186,12 +181,12 @@ def issue(tx: Tx, context: PageContext) -> Reply:
     """
     kind, step = context.catalogue.find("invoices", "changing"), context.form.text("step")
     if step == ARCHIVE and (issued := find_issued(tx, context)):
-        return _follow(context, archives.start(tx, "invoices", _names_of(tx, issued)))
+        return context.follow_job(archives.start(tx, "invoices", _names_of(tx, issued)))
     found = [each for each in find_invoices(tx, context) if f"{each.id}" in context.filled and each.status == "draft"]
     if not found:
         raise Refusal("precondition_failed", "These drafts have been issued or deleted meanwhile.")
     if step == SEND or len(found) > MAX_INVOICES:
-        return _follow(context, _start(tx, step, _names_of(tx, found)))
+        return context.follow_job(_start(tx, step, _names_of(tx, found)))
     for invoice in found:
         try:
             change_record(tx, kind, invoice, {"status": "sent"}, "invoice issued")

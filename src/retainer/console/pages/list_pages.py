@@ -134,16 +134,14 @@ def change_selected(tx: Tx, context: PageContext) -> Reply:
     if change is None:
         raise invalid({"change": ["Choose what to do with the selected records."]})
     if change.value == bulk.ALL_PDFS:
-        return context.redirect(
-            f"/jobs/{archives.start(tx, kind.name, listed_documents(tx, context, kind))}?follow=yes"
-        )
+        return context.follow_job(archives.start(tx, kind.name, listed_documents(tx, context, kind)))
     ids = {number for text in context.form.texts_of("record") if (number := read_whole(text)) and number <= MAX_INTEGER}
     records = load_names(tx, kind.table, ids) if len(ids) <= bulk.MAX_SELECTED else {}
     if not records:
         some = f"at least one record, and at most {bulk.MAX_SELECTED}"
         raise invalid({"change": [f"Select {some}."]})
     if change.value == bulk.PDFS:
-        return context.redirect(f"/jobs/{archives.start(tx, kind.name, records)}?follow=yes")
+        return context.follow_job(archives.start(tx, kind.name, records))
     job_id = bulk.start(tx, kind.name, change, records)
     return context.redirect(f"/jobs/{job_id}")
 

@@ -124,7 +124,7 @@ def export(tx: Tx, context: PageContext) -> Reply:
         job_id = export_jobs.start(tx, job_kinds.FILES[EXPORT])
     except Refusal as refusal:
         return context.redirect("/jobs", refusal.message, kind="warn")
-    return context.redirect(f"/jobs/{job_id}?follow=yes")
+    return context.follow_job(job_id)
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
