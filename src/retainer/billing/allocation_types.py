@@ -10,8 +10,8 @@ from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.columns import in_literals
 from retainer.schema.expressions import has_covered_hours, is_billed, is_unbilled, is_unpriced
 from retainer.schema.filters import Where
-from retainer.store.engines.sql import comma_list
-from retainer.store.row_mapper import Derived, split_ids
+from retainer.store.engines.sql import id_list
+from retainer.store.row_mapper import Derived
 from retainer.values.kinds import Id
 
 TimeBillingStatus = Annotated[
@@ -92,6 +92,6 @@ def billed_work(
     return Derived(on_line, out)
 
 
-TIME_ON_LINE = billed_work("time", allocations.c.time_entry_id, comma_list, split_ids)
-EXPENSES_ON_LINE = billed_work("expense", allocations.c.expense_id, comma_list, split_ids)
+TIME_ON_LINE = billed_work("time", allocations.c.time_entry_id, id_list, sorted)
+EXPENSES_ON_LINE = billed_work("expense", allocations.c.expense_id, id_list, sorted)
 MILESTONE_ON_LINE = billed_work("milestone", allocations.c.milestone_id, func.max)

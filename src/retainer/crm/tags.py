@@ -15,8 +15,8 @@ from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where, one_of_folded
 from retainer.store.announcements import maintaining
-from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
-from retainer.store.row_mapper import Derived, R, RefersTo, split_ids
+from retainer.store.engines.sql import INTEGER, id_list, is_listed, listed
+from retainer.store.row_mapper import Derived, R, RefersTo
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.collation import printed_form
@@ -25,9 +25,9 @@ from retainer.values.kinds import Id, Text50
 from retainer.values.records import READ_ONLY, Record
 
 
-def _tag_ids(table: Table) -> ColumnElement[str | None]:
+def _tag_ids(table: Table) -> ColumnElement[str]:
     links = TAG_LINKS[table]
-    return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
+    return select(id_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
 
 
 def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[bool]:
@@ -50,7 +50,7 @@ COUNT_USES = maintaining(
 TagIds = Annotated[
     list[Id],
     Meta(max_length=50),
-    Derived(_tag_ids, split_ids),
+    Derived(_tag_ids, sorted),
     RefersTo("tags"),
     "Ids of tags, ascending. A sent list replaces the whole set.",
 ]

@@ -16,7 +16,8 @@ from retainer.values.records import WRITE_ONLY, Record, marked
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 BASE_FIELDS = frozenset(Record.__struct_fields__)
-decode_row = decoder(list[Any])
+ROWS = msgspec.json.Decoder(list[Any])
+decode_row, decode_rows = ROWS.decode, ROWS.decode_lines
 R = TypeVar("R", bound=Record)
 
 
@@ -25,16 +26,12 @@ class Derived(NamedTuple):
 
     expression: Callable[[Table], ColumnElement[Any]]
     out: Convert | None = None
-    """Converts a value. Null becomes false, 0 or an empty list in a field that is never null."""
+    """Converts a value. Null becomes false or 0 in a field that is never null."""
     money: bool = False  # whether it is in minor units of the record's currency
 
 
 def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
     return {name: mark for name, _, mark in marked(model, Derived)}
-
-
-def split_ids(text: str) -> list[int]:
-    return sorted(map(int, text.split(",")))
 
 
 class RefersTo(NamedTuple):
@@ -71,8 +68,8 @@ class RowMapper:
                 self.columns.append(derived[name].expression(table).label(name))
                 self._amounts += [position] if derived[name].money else []
                 if (out := derived[name].out) is not None:
-                    kind = get_origin(self.kinds[name]) or self.kinds[name]
-                    self._out.append((position, out, kind if kind in {bool, int, list} else None))
+                    kind = self.kinds[name]
+                    self._out.append((position, out, kind if kind in {bool, int} else None))
             else:
                 self.columns.append(table.c[name])
                 self._amounts += [position] if table.c[name].info.get("money") else []

@@ -90,9 +90,9 @@ def start_of_day(instant: ColumnElement[Any]) -> ColumnElement[str]:
     return DialectFunction(INSTANT, "substr({0}, 1, 10)", in_utc, instant)
 
 
-def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:
-    """An aggregate: the values of a column as text, separated by commas, in any order."""
-    return DialectFunction(Text(), "group_concat({0})", "string_agg(CAST({0} AS TEXT), ',')", value)
+def id_list(value: ColumnElement[int]) -> ColumnElement[str]:
+    """An aggregate for a row of JSON: the ids of a column as an array, in any order; an empty one without rows."""
+    return DialectFunction(Text(), "json_group_array({0})", "coalesce(json_agg({0}), '[]')", value)
 
 
 def text_of_lines(value: ColumnElement[str]) -> ColumnElement[str]:
