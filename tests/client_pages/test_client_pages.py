@@ -280,8 +280,9 @@ def test_a_link_that_is_revoked_while_its_answer_waits_changes_nothing(api):
     visitor = visitors.find_visitor(api.store, token, None)
     link_id = api.get(f"/quotes/{quote['id']}/links").data[0]["id"]
     api.delete(f"/quotes/{quote['id']}/links/{link_id}")
+    forged = site.ClientAnswer(accepts=True, name="Eve", reason="", line_ids=[], version="1")
     with pytest.raises(ActorChanged), api.store.begin(visitor, write=True) as tx:
-        site.save_answer(tx, visitor, site.ClientAnswer(accepts=True, name="Eve", reason="", line_ids=[], version="1"))
+        site.save_answer(tx, visitor, forged, "")
     assert api.get(f"/quotes/{quote['id']}").data["status"] == "sent"
 
 

@@ -14,6 +14,7 @@ from retainer.errors import InvalidValue
 from retainer.identity import audit
 from retainer.identity.audit import Action, Target
 from retainer.kernel.body import Patch, RequestBody
+from retainer.mail.answers import tell_of_answer
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, decimal_text
 from retainer.values.parameters import read_whole
@@ -78,10 +79,11 @@ def is_line(text: str) -> bool:
         return False
 
 
-def save_answer(tx: Tx, visitor: Visitor, answer: ClientAnswer) -> bool:
-    """Accept or decline a quote, and note it in the audit log with the link. Raises the errors of the API.
+def save_answer(tx: Tx, visitor: Visitor, answer: ClientAnswer, site: str) -> bool:
+    """Accept or decline a quote, note it in the audit log with the link, and tell who sent that.
 
-    Returns False, and writes nothing, if the quote is no longer open, or has changed since the client read it.
+    Returns False, and writes nothing, if the quote is no longer open, or has changed since the client read it. Raises
+    the errors of the API.
     """
     quote = load_quote(tx, visitor.quote_id or 0)
     if quote.status != "sent" or str(quote.document_version) != answer.version:
@@ -93,7 +95,9 @@ def save_answer(tx: Tx, visitor: Visitor, answer: ClientAnswer) -> bool:
         fields |= {"accepted_line_ids": answer.line_ids} if answer.line_ids else {}
         action = "quote accepted"
     patch: Patch[Quote] = Patch(tx, RequestBody(fields, Quote, "Update"))
-    save_quote(tx, patch.apply_to(quote), quote)
+    saved = save_quote(tx, patch.apply_to(quote), quote).data
     target = Target("quote", quote.id, " · ".join(filter(None, (quote.number, quote.title))))
     audit.note(tx, action, target, before={"status": quote.status}, after={"name": answer.name, **fields})
+    tx.raise_errors()
+    tell_of_answer(tx, saved, answer.name, visitor.link_id, site)
     return True

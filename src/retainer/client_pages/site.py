@@ -148,9 +148,7 @@ class ClientPages:
     def _save(self, request: Request, visitor: Visitor, answer: ClientAnswer) -> bool:
         def work(tx: Tx) -> bool:
             tx.request_id = request.id
-            saved = save_answer(tx, visitor, answer)
-            tx.raise_errors()
-            return saved
+            return save_answer(tx, visitor, answer, request.settings.base_url)
 
         return retries.write(self.store, visitor, work)
 

@@ -37,7 +37,7 @@ Kind = Annotated[
     Meta(title="MessageKind"),
     "What the message is: it brings the document of its record, or is a `reminder` of an overdue invoice.",
 ]
-UserKind = Literal["invitation", "password_link", "security_notice"]
+UserKind = Literal["invitation", "password_link", "security_notice", "quote_answer"]
 """What a message to a person of the account is. Its record is the `user`, and only the console shows it, to admins."""
 Status = Annotated[
     Literal["queued", "sent", "failed", "cancelled"],

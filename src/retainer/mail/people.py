@@ -82,7 +82,7 @@ def send_link(tx: Tx, user_id: int) -> str:
     sender = tx.field(users.c.name, tx.actor.user_id) if tx.actor.user_id else None
     origin = ORIGIN if sender is None else f"{sender} has sent it to you."
     text = INVITATION if kind == "invitation" else RESET
-    _queue(tx, user, kind, SUBJECTS[kind], text, days=f"{LINKS.valid.days}", origin=origin)
+    queue_for(tx, user, kind, SUBJECTS[kind], text, days=f"{LINKS.valid.days}", origin=origin)
     audit.note(tx, "link created", Target("user", user_id, user["name"]), after={"sent_to": user["email"]})
     return str(user["email"])
 
@@ -109,7 +109,7 @@ def send_notice(tx: Tx, user_id: int, what: str, address: str | None = None) -> 
     user, is_flooded = get_user(tx, user_id), _count_sent(tx, user_id, "security_notice") >= MAX_NOTICES
     user["email"] = address or user["email"]
     if not is_flooded and find_obstacle(tx, user["email"]) is None:
-        _queue(tx, user, "security_notice", "{what} at {account}", NOTICE, what=what)
+        queue_for(tx, user, "security_notice", "{what} at {account}", NOTICE, what=what)
 
 
 def make_link(tx: Tx, user_id: int, address: str, kind: str) -> Token | None:
@@ -128,7 +128,8 @@ def _count_sent(tx: Tx, user_id: int, kind: UserKind) -> int:
     return int(tx.value(SENT, user=user_id, kind=kind, since=instant_after(tx.now, -timedelta(days=1))))
 
 
-def _queue(tx: Tx, user: audit.Fields, kind: UserKind, subject: str, text: str, **facts: str) -> None:
+def queue_for(tx: Tx, user: audit.Fields, kind: UserKind, subject: str, text: str, **facts: str) -> None:
+    """Queue a message to a user; `{account}`, `{name}` and the other facts are filled in."""
     user_id = user["id"]
     facts |= {"account": get_account(tx)["name"], "name": user["name"]}
     subject, text = (PLACEHOLDER.sub(lambda found: facts.get(found[1], found[0]), each) for each in (subject, text))

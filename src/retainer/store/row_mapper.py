@@ -9,15 +9,14 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select, ty
 
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, json_row
-from retainer.values.decoding import decoder
+from retainer.values.decoding import decoder, lines_decoder
 from retainer.values.exact import DIGITS, UNITS, minor_units
 from retainer.values.records import WRITE_ONLY, Record, marked
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 BASE_FIELDS = frozenset(Record.__struct_fields__)
-ROWS = msgspec.json.Decoder(list[Any])
-decode_row, decode_rows = ROWS.decode, ROWS.decode_lines
+decode_row, decode_rows = decoder(list[Any]), lines_decoder(list[Any])
 R = TypeVar("R", bound=Record)
 
 

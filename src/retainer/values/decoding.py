@@ -23,6 +23,12 @@ def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
         return msgspec.json.Decoder(kind).decode
 
 
+def lines_decoder(kind: type[T]) -> Callable[[bytes | str], list[T]]:
+    """Return the function that reads each line of a text as a type. It raises `msgspec.DecodeError`."""
+    with _describing:
+        return msgspec.json.Decoder(kind).decode_lines
+
+
 def json_text(value: object) -> str:
     return msgspec.json.encode(value, enc_hook=as_text).decode()
 
