@@ -102,7 +102,7 @@ class Pipeline:
                 stored = self.replay(call, attempt, batch) if attempt else None
                 if stored is not None:
                     return stored
-                call.perform = partial(self.perform_together, call)
+                call.perform = self.perform_together
                 call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
                 call.allowance = self.hit(call.caller, len(batch.operations))  # each counts as a request, or none
                 call.allowance.admit()
@@ -259,6 +259,7 @@ def refuse(refusal: Refusal, request: Request) -> Response:
 def to_refusal(error: Exception, request: Request, report: Report) -> Refusal:
     """Return the refusal for an exception, and log it unless it is one."""
     if isinstance(error, Refusal):
+        error.forget_origin()
         return error
     report(request, error)
     if isinstance(error, Unavailable):

@@ -51,7 +51,7 @@ class Call(msgspec.Struct):
     selection: Selection | None = None
     """What the response includes, and the fields that it is limited to; None: whole records alone."""
     sent: bodies.RequestBody | None = None
-    perform: Callable[[Tx, Batch], list[BatchResult]] | None = None
+    perform: Callable[["Call", Tx, Batch], list[BatchResult]] | None = None
     """Performs the operations of an atomic batch in a transaction."""
     seconds: int | None = None
     """Time limit of its transaction, if it is not the usual one."""
@@ -89,7 +89,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     FollowedUrl: lambda _, call: (
         f"{call.request.base_url}{call.request.path}?{others_of(read_pairs(call.request), 'after')}"
     ),
-    Performer: lambda tx, call: call.perform and partial(call.perform, tx),
+    Performer: lambda tx, call: call.perform and partial(call.perform, call, tx),
 }
 
 

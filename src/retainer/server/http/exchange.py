@@ -63,6 +63,7 @@ class Exchange:
         is_head = self.request.method == "HEAD"
         for file in self.request.opened:
             file.close()
+        self.request.body = b""  # pages keep their request until the collector finds the cycles of their template
         client, self.client = self.client, None  # the server closes a connection whose body can no longer be read
         if response.download is None or is_head:
             client.response_bytes(response.status, headers, b"" if is_head else response.body)

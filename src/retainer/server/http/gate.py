@@ -230,8 +230,9 @@ class Gate:
 
     def _end(self, exchange: Exchange, response: Response) -> None:
         try:
-            if exchange.request.log is not None:
-                exchange.request.log()
+            log, exchange.request.log = exchange.request.log, None  # which holds the request
+            if log is not None:
+                log()
             self._forget(exchange)
             exchange.send(response, self.ending)
         except Exception as error:  # noqa: BLE001  # else the turn would never be handed on

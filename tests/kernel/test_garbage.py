@@ -1,0 +1,81 @@
+"""A request that was answered is gone at once: nothing of it waits for the garbage collector.
+
+Of a page, only the body is, since templates of Jinja refer to themselves.
+"""
+
+import gc
+import time
+
+import pytest
+
+from retainer.kernel.http import Request
+from tests.client_pages.links import answer, link, send_quote
+from tests.console.visitor import Visitor, admin_of
+from tests.databases import each_database
+
+pytestmark = each_database
+PATIENCE_SECONDS = 1
+BILL = {"client_id": 1, "lines": [{"description": "Design", "unit_price": "500"}]}
+TAG, WRONG = ({"method": "POST", "path": "/tags", "body": {"name": name}} for name in ("New", 7))
+
+
+@pytest.fixture(autouse=True)
+def without_collector():
+    """Let nothing be collected that is not gone by itself."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def requests_left():
+    """Return the requests that are left, once the threads that have answered them are done."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while (left := [each for each in gc.get_objects() if isinstance(each, Request)]) and time.monotonic() < end:
+        time.sleep(0.01)
+    return left
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "path", "body"),
+    [
+        (200, "GET", "/clients", None),
+        (404, "GET", "/clients/999", None),
+        (404, "GET", "/nothing", None),
+        (405, "DELETE", "/clients", None),
+        (201, "POST", "/tags", {"name": "Web"}),
+        (422, "POST", "/tags", {"name": 5, **{f"field{number}": 1 for number in range(50)}}),
+        (422, "POST", "/invoices", BILL),
+        (200, "POST", "/batch", {"operations": [TAG, WRONG]}),
+        (200, "POST", "/batch", {"atomic": True, "operations": [TAG]}),
+        (422, "POST", "/batch", {"atomic": True, "operations": [TAG, WRONG]}),
+        (200, "GET", "/events", None),
+    ],
+)
+def test_nothing_is_left_of_a_request_of_a_key(api, status, method, path, body):
+    assert api.call(method, path, body).status == status
+    assert requests_left() == []
+
+
+def test_nothing_is_left_of_a_body_that_is_not_json_or_without_a_key(api):
+    assert api.call("POST", "/tags", raw=b"{").status == 400
+    assert api.call("POST", "/tags", {"name": "Web"}, key=None).status == 401
+    assert requests_left() == []
+
+
+def test_no_body_is_left_of_pages_and_forms_of_the_console(api):
+    visitor = admin_of(api)
+    assert visitor.get("/console/records/tags").status == 200
+    assert visitor.get("/console/records/tags/999").status == 404
+    assert visitor.submit("/console/records/tags/new", name="").status == 422
+    assert visitor.submit("/console/records/tags/new", name="Web").status == 200
+    assert not any(request.body for request in requests_left())
+
+
+def test_no_body_is_left_of_the_pages_of_clients(api):
+    client, quote = Visitor(api.app, "198.51.100.4"), send_quote(api)
+    path = link(api, quote)
+    assert answer(client, path, answer="accept", name="").status == 422
+    assert answer(client, path, answer="accept", name="Jo").status == 200
+    assert client.get("/client?token=unknown").status == 404
+    assert not any(request.body for request in requests_left())
