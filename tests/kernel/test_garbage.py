@@ -19,21 +19,25 @@ BILL = {"client_id": 1, "lines": [{"description": "Design", "unit_price": "500"}
 TAG, WRONG = ({"method": "POST", "path": "/tags", "body": {"name": name}} for name in ("New", 7))
 
 
-@pytest.fixture(autouse=True)
-def without_collector():
-    """Let nothing be collected that is not gone by itself."""
+@pytest.fixture
+def requests_left(api):
+    """Let nothing be collected that is not gone by itself; a function that returns the requests that are left."""
     gc.collect()
+    before = find_requests()  # of other tests
     gc.disable()
-    yield
+
+    def find_new():
+        end = time.monotonic() + PATIENCE_SECONDS
+        while (left := [each for each in find_requests() if each not in before]) and time.monotonic() < end:
+            time.sleep(0.01)  # until the threads that have answered them are done
+        return left
+
+    yield find_new
     gc.enable()
 
 
-def requests_left():
-    """Return the requests that are left, once the threads that have answered them are done."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while (left := [each for each in gc.get_objects() if isinstance(each, Request)]) and time.monotonic() < end:
-        time.sleep(0.01)
-    return left
+def find_requests():
+    return [each for each in gc.get_objects() if isinstance(each, Request)]
 
 
 @pytest.mark.parametrize(
@@ -52,18 +56,18 @@ def requests_left():
         (200, "GET", "/events", None),
     ],
 )
-def test_nothing_is_left_of_a_request_of_a_key(api, status, method, path, body):
+def test_nothing_is_left_of_a_request_of_a_key(api, requests_left, status, method, path, body):
     assert api.call(method, path, body).status == status
     assert requests_left() == []
 
 
-def test_nothing_is_left_of_a_body_that_is_not_json_or_without_a_key(api):
+def test_nothing_is_left_of_a_body_that_is_not_json_or_without_a_key(api, requests_left):
     assert api.call("POST", "/tags", raw=b"{").status == 400
     assert api.call("POST", "/tags", {"name": "Web"}, key=None).status == 401
     assert requests_left() == []
 
 
-def test_no_body_is_left_of_pages_and_forms_of_the_console(api):
+def test_no_body_is_left_of_pages_and_forms_of_the_console(api, requests_left):
     visitor = admin_of(api)
     assert visitor.get("/console/records/tags").status == 200
     assert visitor.get("/console/records/tags/999").status == 404
@@ -72,7 +76,7 @@ def test_no_body_is_left_of_pages_and_forms_of_the_console(api):
     assert not any(request.body for request in requests_left())
 
 
-def test_no_body_is_left_of_the_pages_of_clients(api):
+def test_no_body_is_left_of_the_pages_of_clients(api, requests_left):
     client, quote = Visitor(api.app, "198.51.100.4"), send_quote(api)
     path = link(api, quote)
     assert answer(client, path, answer="accept", name="").status == 422
