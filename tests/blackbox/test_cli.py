@@ -56,7 +56,7 @@ def misused(folder, *arguments):
     result = command(folder, *arguments)
     assert (result.status, result.out) == (2, ""), result
     assert "Traceback" not in result.err, result
-    return re.sub(r"[\s│]+", " ", result.err)
+    return re.sub(r"\s+", " ", result.err)
 
 
 def test_an_account_is_created_with_its_first_admin(account):
@@ -391,6 +391,14 @@ def test_the_help_of_a_flag_shows_no_type():
     assert "bool" not in CliRunner().invoke(cli, ["key", "list", "--help"]).stdout
     flags = [each.metavar for each in flags_of(root)]
     assert (len(flags) > 100, {*flags}) == (True, {""})
+
+
+def test_the_help_names_options_and_describes_commands_in_full_on_a_narrow_terminal():
+    for path, _ in parameters(typer.main.get_command(cli)):
+        *names, option = path.split()
+        shown = CliRunner().invoke(cli, [*names, "--help"], env={"COLUMNS": "60"}).stdout
+        assert option in shown or not option.startswith("--"), path
+    assert "..." not in CliRunner().invoke(cli, ["--help"], env={"COLUMNS": "60"}).stdout.partition("Commands:")[2]
 
 
 def test_wrong_usage_exits_with_2(folder):

@@ -46,7 +46,7 @@ def refused(folder: Path, *arguments: str, status: int = 1) -> str:
     result: Result = command(folder, "copy", *arguments, "--json")
     assert (result.status, result.out) == (status, ""), result
     assert "Traceback" not in result.err, result
-    return re.sub(r"[\s│]+", " ", result.err)
+    return re.sub(r"\s+", " ", result.err)
 
 
 @only_full

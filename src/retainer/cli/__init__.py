@@ -28,7 +28,12 @@ from retainer.store.engines import Engine, driver_errors
 from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, one_line, refused
 
 cli = typer.Typer(
-    name="retainer", cls=PlainGroup, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    name="retainer",
+    cls=PlainGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # the help in boxes shortens the names of options where they need the room
 )
 
 

@@ -38,8 +38,8 @@ RENAMED = {"admin_password": "password", "user_id": "user", "event_id": "event",
 NUMBER = re.compile(r"-?[0-9]{1,16}")
 
 
-class PlainFlags:
-    """Flags without a type in the help, as they take no value: Typer would show `<bool>` beside each."""
+class PlainHelp:
+    """Help with flags that show no type, as they take no value, and with commands that are described in full."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
@@ -48,12 +48,15 @@ class PlainFlags:
                 each.metavar = ""
         return found
 
+    def get_short_help_str(self, _limit: int = 0) -> str:
+        return str(super().get_short_help_str(sys.maxsize))  # type: ignore[misc]
 
-class PlainCommand(PlainFlags, TyperCommand):
+
+class PlainCommand(PlainHelp, TyperCommand):
     """A command of our own."""
 
 
-class PlainGroup(PlainFlags, TyperGroup):
+class PlainGroup(PlainHelp, TyperGroup):
     """A group of such commands."""
 
 
