@@ -51,7 +51,7 @@ DecimalMark = Literal[".", ","]
 NOON = 12
 
 
-TOO_LONG = "Has more cells than the file has headings."
+TOO_LONG = "Has more cells than the file has headings: put quotes around a text with a separator, or add a heading."
 
 
 class BadCell(ValueError):

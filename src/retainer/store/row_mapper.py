@@ -81,7 +81,7 @@ class RowMapper:
             self.one = self.rows.where(table.c.id == bindparam("id"))
 
     def read_all(self, rows: Iterable[Row]) -> list[Any]:
-        return self.read_values([decode_row(row[0]) for row in rows])
+        return self.read_values(decode_row(row[0]) for row in rows)
 
     def read_values(self, rows: Iterable[list[Any]]) -> list[Any]:
         """Return the records of decoded rows, each with the values of `columns`."""
