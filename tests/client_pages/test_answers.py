@@ -21,6 +21,7 @@ def test_a_name_that_prints_nothing_or_is_no_line_is_refused_beside_its_field(ap
     quote = send_quote(api)
     page = answer(client, link(api, quote), answer="accept", name=name)
     assert ([each.text for each in page.all("p", "error")], page.status) == ([message], 422)
+    assert page.title.startswith("Error: ")
     assert api.get(f"/quotes/{quote['id']}").data["status"] == "sent"
 
 

@@ -130,7 +130,7 @@ def test_a_form_of_a_changed_record_is_refused_with_what_was_typed(api, visitor,
 
 def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(api, visitor):
     page = create(api, visitor, "invoices", **{**LINE, "lines.0.quantity": "x", "due_date": "2020-01-01"})
-    assert page.status == 422
+    assert (page.status, page.title) == (422, "Error: New invoice · Retainer"), "what is read aloud first"
     assert '<a href="#lines.0.quantity">Line 1, quantity</a>: Must be a number' in page.html
     assert 'id="lines.0.quantity-error"' in page.html
     assert 'aria-describedby="lines.0.quantity-error"' in page.html

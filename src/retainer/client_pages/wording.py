@@ -16,6 +16,7 @@ TEXTS = {
         "{issuer} will tell you when you can open it again.",
         "{issuer} gibt Ihnen Bescheid, wenn Sie es wieder öffnen können.",
     ),
+    "error": ("Error", "Fehler"),
     "many": ("Too many requests", "Zu viele Anfragen"),
     "many_why": ("Wait a minute, then open the link again.", "Warten Sie eine Minute und öffnen Sie den Link erneut."),
     "failed": ("This did not work", "Das hat nicht geklappt"),

@@ -67,6 +67,10 @@ def compile_templates(room: str) -> None:
         TEMPLATES.get_template(name)
 
 
+REFUSED = frozenset({409, 412, 422})
+"""The statuses of a form that is shown again. Its title says so, since what reads a page aloud begins with that."""
+
+
 def markup(template: str, **context: Any) -> str:
     return TEMPLATES.get_template(template).render(context)
 
@@ -80,7 +84,7 @@ def render(
     policy: Mapping[str, str] = NO_EXCEPTIONS,
     **context: Any,
 ) -> Response:
-    body = markup(template, path=request.path, **context).encode()
+    body = markup(template, path=request.path, is_refused=status in REFUSED, **context).encode()
     return Response(status, [("content-type", HTML), *protection(**policy), *headers], body)
 
 
