@@ -168,7 +168,7 @@ def test_files_that_are_too_large_together_are_refused(api, invoice, monkeypatch
 def test_without_a_mail_server_nothing_is_queued_and_the_answer_says_what_to_do(api, invoice, monkeypatch):
     monkeypatch.setattr(api.store, "mail_from", "")
     answer = api.post(f"/invoices/{invoice['id']}/send")
-    assert answer.code == "mail_not_configured"
+    assert (answer.code, answer.errors) == ("mail_not_configured", {"mail": [answer.json["message"]]})
     assert "RETAINER_SMTP_URL" in answer.json["message"]
     assert api.get(f"/invoices/{invoice['id']}").data["status"] == "draft"
 
