@@ -228,6 +228,15 @@ def test_what_helps_to_change_the_lines_of_a_quote_is_allowed(api, status):
     assert api.post(f"{path}/lines", line).status == 201
 
 
+@pytest.mark.parametrize("moment", ["created", "updated"])
+@pytest.mark.parametrize(
+    ("end", "meant"), [("after", "since"), ("from", "since"), ("to", "before"), ("until", "before")]
+)
+def test_an_end_of_a_period_is_suggested_and_not_its_other_end(api, moment, end, meant):
+    ((message,),) = api.get("/clients", {f"{moment}_{end}": "2026-03-01"}).errors.values()
+    assert message.startswith(f"Unknown parameter. Did you mean {moment}_{meant}?")
+
+
 def test_many_unknown_fields_get_few_suggestions_and_one_list_of_the_valid_ones(api):
     misspelt = {f"{'x' * number}client_id": 1 for number in range(1, 10)}
     odd = {f"zzz{number}": 1 for number in range(500)}
