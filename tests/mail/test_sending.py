@@ -290,6 +290,13 @@ def test_no_name_brings_headers_of_its_own(api, post):
     assert refused.keys() == {"to.0"}
 
 
+def test_a_list_without_recipients_is_not_the_client(api, invoice):
+    path = f"/invoices/{invoice['id']}/send"
+    assert api.post(path, {"to": []}).errors == {"to": ["Must have 1 to 20 entries; this has 0."]}
+    assert (api.get("/messages").data, api.get(f"/invoices/{invoice['id']}").data["status"]) == ([], "draft")
+    assert api.post(path, {"to": None}).status == 201, "null is the default, like a field that is omitted"
+
+
 def test_messages_are_found_by_the_days_of_the_account_on_which_they_were_created(api, invoice):
     api.set_account({"timezone": "Asia/Tokyo"})
     path, to = f"/invoices/{invoice['id']}/send", "{}@lindner.example"
