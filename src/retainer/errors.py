@@ -261,12 +261,8 @@ class NoSuchRecord(Refusal):
     """
 
     def __init__(self, noun: str, typed_id: int | None = None) -> None:
-        super().__init__(
-            "not_found",
-            f"There is no such {noun} in this account. Check the id in the path."
-            if typed_id is None
-            else f"There is no {noun} {typed_id}.",
-        )
+        message = f"There is no such {noun} in this account. Check the id in the path."
+        super().__init__("not_found", message if typed_id is None else f"There is no {noun} {typed_id}.")
         self.noun, self.typed_id = noun, typed_id
 
 
