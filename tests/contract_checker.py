@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from jsonschema_rs import Draft202012Validator
 
 from retainer.api import RESOURCES
+from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
 from retainer.openapi.document import document
+from retainer.reference.resources import may_have
 from retainer.schema import metadata
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Engine, Sqlite
@@ -38,6 +40,12 @@ def documented() -> dict[str, Any]:
         if "properties" in schema:
             schema["additionalProperties"] = False
     return made
+
+
+@functools.cache
+def operations() -> dict[tuple[str, str], Operation]:
+    """Return the operations by their path and method."""
+    return {(each.path, each.method): each for each in Routes(RESOURCES).operations}
 
 
 @functools.cache
@@ -88,6 +96,9 @@ class ContractChecker:
             assert answer.status in {401, 402, 403, 404, 405, 413, 429} or method in UNDOCUMENTED, answer
             return
         assert str(answer.status) in operation["responses"], f"{method} {path} is not documented to answer {answer}"
+        if answer.status == 422:
+            named = may_have(operations()[template, method], answer.code)
+            assert named, f"the reference does not name {answer.code} for {method} {template}: {answer}"
         self.seen.add(promise(operation, str(answer.status)))
         response = resolved(operation["responses"][str(answer.status)])
         for name, header in response.get("headers", {}).items():

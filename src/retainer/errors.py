@@ -53,8 +53,10 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("order", "order_by", "sort_by", "orderby"), ("sort",)),
     **dict.fromkeys(("search", "query"), ("q",)),
     **dict.fromkeys(("expand", "embed", "with"), ("include",)),
-    **dict.fromkeys(("updated_after", "modified_since", "since"), ("updated_since",)),
-    "created_after": ("created_since",),
+    **dict.fromkeys(("updated_after", "updated_from", "modified_since", "since"), ("updated_since",)),
+    **dict.fromkeys(("updated_to", "updated_until"), ("updated_before",)),
+    **dict.fromkeys(("created_after", "created_from"), ("created_since",)),
+    **dict.fromkeys(("created_to", "created_until"), ("created_before",)),
     "offset": ("page",),
     "name": ("title", "subject"),
     "title": ("name", "subject"),
@@ -263,12 +265,8 @@ class NoSuchRecord(Refusal):
     """
 
     def __init__(self, noun: str, typed_id: int | None = None) -> None:
-        super().__init__(
-            "not_found",
-            f"There is no such {noun} in this account. Check the id in the path."
-            if typed_id is None
-            else f"There is no {noun} {typed_id}.",
-        )
+        message = f"There is no such {noun} in this account. Check the id in the path."
+        super().__init__("not_found", message if typed_id is None else f"There is no {noun} {typed_id}.")
         self.noun, self.typed_id = noun, typed_id
 
 

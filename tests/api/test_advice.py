@@ -1,5 +1,7 @@
 """What a refusal says after a slip: it names the slip, and where to go from there."""
 
+import re
+
 import pytest
 
 RECORD_PAYMENT = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
@@ -210,6 +212,29 @@ def test_a_locked_field_says_what_helps(api):
     assert api.patch(f"/invoices/{invoice['id']}", {"lines": []}).errors["lines"][0].endswith(f"is sent. {advice}")
     advice = 'Set its status to draft first: PATCH /quotes/{quote_id} with {"status": "draft"}.'
     assert api.patch(f"/quotes/{quote['id']}", {"lines": []}).errors["lines"][0].endswith(f"is accepted. {advice}")
+
+
+@pytest.mark.parametrize("status", ["sent", "accepted", "declined", "cancelled"])
+def test_what_helps_to_change_the_lines_of_a_quote_is_allowed(api, status):
+    quote = api.make("/quotes", status=status, lines=[{"description": "Design", "unit_price": "98"}])
+    path, line = f"/quotes/{quote['id']}", {"description": "Texts", "unit_price": "50"}
+    refusals = [api.post(f"{path}/lines", line), api.delete(f"{path}/lines/{quote['lines'][0]['id']}")]
+    sentences = [text for refused in refusals for text in refused.errors["quote"]]
+    sentences += api.patch(path, {"lines": []}).errors["lines"]
+    (steps,) = {tuple(re.findall(r'"status": "(\w+)"', sentence)) for sentence in sentences}
+    assert steps == (("cancelled", "draft") if status == "sent" else ("draft",))
+    for step in steps:
+        assert api.patch(path, {"status": step}).status == 200
+    assert api.post(f"{path}/lines", line).status == 201
+
+
+@pytest.mark.parametrize("moment", ["created", "updated"])
+@pytest.mark.parametrize(
+    ("end", "meant"), [("after", "since"), ("from", "since"), ("to", "before"), ("until", "before")]
+)
+def test_an_end_of_a_period_is_suggested_and_not_its_other_end(api, moment, end, meant):
+    ((message,),) = api.get("/clients", {f"{moment}_{end}": "2026-03-01"}).errors.values()
+    assert message.startswith(f"Unknown parameter. Did you mean {moment}_{meant}?")
 
 
 def test_many_unknown_fields_get_few_suggestions_and_one_list_of_the_valid_ones(api):

@@ -147,6 +147,13 @@ def test_nothing_of_an_atomic_batch_is_written_if_one_operation_is_refused(api, 
     assert api.get("/events").data == []
 
 
+def test_an_atomic_batch_with_a_method_that_a_path_lacks_is_told_which_it_has(api):
+    refused = send(api, CREATE, {"method": "PUT", "path": "/clients", "body": {"name": "Other"}}, atomic=True)
+    assert (refused.status, refused.code, refused.json["operation"]) == (405, "method_not_allowed", 1)
+    assert refused.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    assert count_clients(api) == 0
+
+
 @pytest.mark.parametrize("atomic", [False, True])
 def test_an_operation_has_an_if_match_of_its_own(api, atomic):
     made = api.create("/clients")

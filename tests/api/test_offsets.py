@@ -100,7 +100,8 @@ def test_an_offset_needs_another_invoice_of_the_client_with_money_to_refund(api,
         (in_dollars, "Is in USD; this one is in EUR."),
         (draft, "Has no refund_due: nothing of a draft is to be refunded."),
     ):
-        (said,) = offset(api, unpaid, invoice).errors["record_payment.offset_invoice_id"]
+        ((field, (said,)),) = offset(api, unpaid, invoice).errors.items()
+        assert field == "record_payment.offset_invoice_id", "what follows from it is no second error"
         assert message in said, invoice
     assert offset(api, owed, unpaid).errors["record_payment"] == ["Nothing is due: the invoice is paid."]
     other = api.make("/invoices", client_id=owed["client_id"], **SENT)

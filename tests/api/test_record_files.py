@@ -99,6 +99,13 @@ def test_a_name_in_any_script_reaches_the_client_that_saves_the_file(api):
     )
 
 
+@pytest.mark.parametrize(("field", "wrong"), [("name", ""), ("name", "receipts/"), ("content", "")])
+def test_a_missing_record_is_named_together_with_what_else_is_wrong(api, field, wrong):
+    refused = api.post("/files", body_of("client", 999) | {field: wrong})
+    assert refused.errors.keys() == {field, "record_id"}
+    assert refused.errors["record_id"] == ["There is no such client in this account."]
+
+
 def test_a_file_of_several_pieces_comes_back_whole(api):
     content = bytes(range(256)) * (2 * PIECE_BYTES // 256) + b"the end"
     file = add(api, "client", api.usual("/clients"), content)

@@ -40,6 +40,23 @@ def test_hours_are_rounded_as_the_request_says(api, client, entries, rounding, q
     assert [api.get(f"/time-entries/{entry}").data["duration_minutes"] for entry in entries] == [7, 20, 61]
 
 
+@pytest.mark.parametrize(
+    ("rounding", "field"),
+    [
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": "15"}, "minutes"),
+        ({"minutes": None}, "minutes"),
+        ({}, "minutes"),
+        ({"minutes": 15, "to": "down"}, "to"),
+        ({"minutes": 15, "each": "day"}, "each"),
+    ],
+)
+def test_rounding_that_cannot_be_read_is_named_and_nothing_is_billed(api, client, entries, rounding, field):
+    refused = api.post("/invoices", {"client_id": client, "unbilled_work": {"time": {"rounding": rounding}}})
+    assert refused.errors.keys() == {f"unbilled_work.time.rounding.{field}"}
+    assert api.get("/invoices").data == []
+
+
 def test_the_account_says_how_hours_are_rounded(api, client, entries):
     api.set_account({"time_rounding_minutes": 30, "time_rounding_each": "line"})
     assert quantities(bill(api, client)) == [("1.5", "1.4667", "150.00")]

@@ -873,7 +873,7 @@ def test_a_member_changes_and_deletes_only_their_own_and_an_admin_all(api, colle
     admins, members_own = api.make(collection), api.make(collection, user_id=api.member_id)
     path, what = f"{collection}/{admins['id']}", "time entry" if collection == "/time-entries" else "expense"
     whose = f"This {what} belongs to Ana Admin (user {api.admin_id})."
-    message = f"{whose} Use that user's key or an admin's to change or delete it."
+    message = f"{whose} Use that user's key, an admin's or a manager's to change or delete it."
     for members in ({}, {"description": "x"}, {"user_id": "me"}, {"user_id": None}, {"user_id": api.member_id}, admins):
         refused = api.patch(path, members, key=key)
         assert (refused.code, refused.errors) == ("not_owner", {"user_id": [message]})

@@ -183,6 +183,7 @@ def test_rotations_are_refused_while_too_many_former_secrets_sign(api):
         assert [api.post(path).status for _ in range(MAX_FORMER)] == [200] * MAX_FORMER
         refused = api.post(path)
         assert (refused.code, "2026-04-01T22:30:00" in refused.json["message"]) == ("locked", True)
+        assert refused.errors == {"secret": [refused.json["message"]]}
         clock.shift(timedelta(hours=24))
         assert api.post(path).status == 200
 
@@ -194,7 +195,8 @@ def test_a_webhook_is_paused_and_continues_where_it_was(api):
     path = f"/webhooks/{webhook['id']}"
     assert api.patch(path, {"status": "paused"}).data["status"] == "paused"
     assert list(api.patch(path, {"status": "disabled"}).errors) == ["status"]
-    assert api.post(f"{path}/test").code == "locked"
+    refused = api.post(f"{path}/test")
+    assert (refused.code, refused.errors) == ("locked", {"status": [refused.json["message"]]})
     resumed = api.patch(path, {"status": "active"}).data
     assert (resumed["status"], resumed["position"]) == ("active", webhook["position"])
     assert audited(api) == ["webhook created", "webhook changed", "webhook changed"]

@@ -338,6 +338,12 @@ def test_a_list_of_words_names_each_that_is_wrong_and_suggests_the_nearest(folde
     assert message.endswith("jsn is none of them: did you mean json? xml is none of them.\n")
 
 
+def test_what_a_record_as_a_whole_refuses_is_named_after_no_option(folder, account):
+    hook = tell(folder, "webhook", "create", account["account_id"], "--url", "https://shop.example")["webhook_id"]
+    tell(folder, "webhook", "set", hook, "--status", "paused")
+    assert refused(folder, "webhook", "test", hook) == "The webhook is paused. Set its status to active first.\n"
+
+
 def test_an_unknown_id_is_refused_in_a_sentence(folder):
     for arguments in (("account", "show", 999), ("user", "deactivate", 999), ("key", "revoke", 999)):
         assert "There is no " in refused(folder, *arguments)

@@ -207,6 +207,12 @@ def test_another_scheme_is_no_bearer_credential(api):
     assert api.get("/me", key=None, headers=basic).code == "missing_key"
 
 
+def test_a_scheme_without_a_token_is_no_bearer_credential(api):
+    for bare in ("Bearer", "bearer "):
+        succeeds(api.get("/me", key=None, headers={"Authorization": bare, "X-Api-Key": api.key}))
+        assert api.get("/me", key=None, headers={"Authorization": bare}).code == "missing_key"
+
+
 def test_the_name_of_the_scheme_may_be_written_in_any_case(api):
     for scheme in ("bearer", "BEARER", "Bearer"):
         succeeds(api.get("/me", key=None, headers={"Authorization": f"{scheme} {api.key}"}))

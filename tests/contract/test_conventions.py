@@ -766,7 +766,7 @@ def test_a_body_of_another_media_type_is_415(api, operation):
 
 
 @any_database
-@few(WRITES)
+@few(OPERATIONS)
 def test_a_body_in_another_coding_than_chunked_is_501_and_one_in_chunks_twice_400(api, operation):
     request = sample(api, operation)
     raw = b"" if request.body is None else json.dumps(request.body).encode()
@@ -796,7 +796,7 @@ def test_a_body_over_one_mebibyte_is_413_and_one_of_just_that_is_read(api, opera
 
 
 @any_database
-@few([operation for operation in WRITES if not operation.body])
+@few([operation for operation in OPERATIONS if not operation.body])
 def test_a_body_over_one_mebibyte_is_413_where_none_is_taken_too(api, operation):
     request = sample(api, operation)
     before = commits(api)

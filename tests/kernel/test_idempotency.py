@@ -34,6 +34,7 @@ def test_another_request_under_the_same_value_is_refused(api, path, body):
     api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
     answer = api.post(path, body, headers={"Idempotency-Key": "k"})
     assert (answer.status, answer.code) == (422, "idempotency_key_reused")
+    assert answer.errors == {"Idempotency-Key": [answer.json["message"]]}
     assert [len(api.get(listed).data) for listed in ("/tags", "/clients")] == [1, 0]
 
 

@@ -5,6 +5,7 @@ import io
 import random
 
 import pytest
+import time_machine
 from pypdf import PdfReader
 
 from tests.databases import slow_on_each
@@ -168,7 +169,7 @@ def test_files_that_are_too_large_together_are_refused(api, invoice, monkeypatch
 def test_without_a_mail_server_nothing_is_queued_and_the_answer_says_what_to_do(api, invoice, monkeypatch):
     monkeypatch.setattr(api.store, "mail_from", "")
     answer = api.post(f"/invoices/{invoice['id']}/send")
-    assert answer.code == "mail_not_configured"
+    assert (answer.code, answer.errors) == ("mail_not_configured", {"mail": [answer.json["message"]]})
     assert "RETAINER_SMTP_URL" in answer.json["message"]
     assert api.get(f"/invoices/{invoice['id']}").data["status"] == "draft"
 
@@ -287,6 +288,34 @@ def test_no_name_brings_headers_of_its_own(api, post):
         assert evil in read, "people read the name as it is"
     refused = api.post(f"/quotes/{quote}/send", {"to": ["=?utf-8?q?=0d=0aX?=@x.example"]}).errors
     assert refused.keys() == {"to.0"}
+
+
+def test_a_list_without_recipients_is_not_the_client(api, invoice):
+    path = f"/invoices/{invoice['id']}/send"
+    assert api.post(path, {"to": []}).errors == {"to": ["Must have 1 to 20 entries; this has 0."]}
+    assert (api.get("/messages").data, api.get(f"/invoices/{invoice['id']}").data["status"]) == ([], "draft")
+    assert api.post(path, {"to": None}).status == 201, "null is the default, like a field that is omitted"
+
+
+def test_messages_are_found_by_the_days_of_the_account_on_which_they_were_created(api, invoice):
+    api.set_account({"timezone": "Asia/Tokyo"})
+    path, to = f"/invoices/{invoice['id']}/send", "{}@lindner.example"
+    moments = {"first": "2026-03-01T14:59:59Z", "second": "2026-03-01T15:00:00Z", "third": "2026-03-02T14:59:59Z"}
+    for name, moment in moments.items():
+        with time_machine.travel(moment, tick=False):
+            assert api.post(path, {"to": [to.format(name)]}).status == 201
+
+    def found(**query):
+        return [each["to"].partition("@")[0] for each in api.get("/messages", {"sort": "created_at"} | query).data]
+
+    assert found(created_from="2026-03-02") == ["second", "third"]
+    assert found(created_to="2026-03-01") == ["first"]
+    assert found(created_from="2026-03-02", created_to="2026-03-02") == ["second", "third"]
+    assert found(created_to="2026-03-02", created_before=moments["second"]) == ["first"]
+    assert found(created_from="2026-03-01", created_since=moments["third"]) == ["third"]
+    assert api.get("/messages", {"created_from": "2026-03-02", "created_to": "2026-03-01"}).errors.keys() == {
+        "created_to"
+    }
 
 
 def test_the_message_of_one_account_is_nothing_to_another(api, other_tenant, invoice):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from retainer.kernel.resource import Operation
 from tests.contract.cases import UNKNOWN_ID, bare, described, kinds, query_parameters
@@ -55,12 +56,15 @@ PLUGINS = ("woocommerce", "akismet", "wordpress-seo")
 NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
 """Filters that need others."""
 PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30", "2026-03-31", "2026-04-01")
+CREATED_DAYS = tuple(f"2026-{month}" for month in ("01-29", "01-30", "01-31", "02-01", "02-02", "03-30", "04-01"))
 TRIED = {
     "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
     "plugin_version_lt": tuple(version for version in VERSIONS if re.search("[0-9]", version)),
     "budget_used_percent_min": ("0", "50", "80", "100", "101"),
     "paid_date_from": PAID_DAYS,
     "paid_date_to": PAID_DAYS,
+    "created_from": CREATED_DAYS,
+    "created_to": CREATED_DAYS,
 }
 """Values of filters that compare no field of the list."""
 MONEY = (r"^[0-9]+(\.[0-9]{1,4})?$", r"^-?[0-9]+(\.[0-9]{1,4})?$")
@@ -94,6 +98,11 @@ def has_status(invoice: Row, words: list[str], asked: Asked) -> bool:
     is_open = invoice["status"] in {"sent", "partially_paid"}
     late = is_late(invoice, asked.today)
     return invoice["status"] in words or ("open" in words and is_open) or ("overdue" in words and late)
+
+
+def day_in_berlin(instant: str) -> str:
+    """Return the day of a moment in the time zone of the account."""
+    return datetime.fromisoformat(instant).astimezone(ZoneInfo("Europe/Berlin")).date().isoformat()
 
 
 def expires(quote: Row, words: list[str], asked: Asked) -> bool:
@@ -206,6 +215,8 @@ RULES = {
     "has_rate": Rule({"hourly_rate"}, lambda row, yes, _: (row["hourly_rate"] is not None) == yes),
     "paid_date_from": Rule({"balance_due"}, is_paid_within),
     "paid_date_to": Rule({"balance_due"}, is_paid_within),
+    "created_from": Rule({"created_at"}, lambda row, day, _: day_in_berlin(row["created_at"]) >= day),
+    "created_to": Rule({"created_at"}, lambda row, day, _: day_in_berlin(row["created_at"]) <= day),
     "requester_email": caseless("requester_email"),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),

@@ -11,7 +11,7 @@ from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.pricing import price_line
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.quotes.quotes import load_quote
+from retainer.billing.quotes.quotes import load_quote, way_to_draft
 from retainer.billing.quotes.types import QuoteLine
 from retainer.billing.reading import Document, Parties, load_projects
 from retainer.errors import Refusal, not_found
@@ -45,11 +45,12 @@ def check_draft(table: Table, document: Document) -> None:
     """Raise `locked` for a document that is not a draft."""
     if document.status != "draft":
         noun = singular(table)
-        advice = "Set its status back to draft first."
         if isinstance(document, Invoice):
             advice = f"Correct what is wrong with a credit note{rules.CREDIT_CALL}."
         elif document.converted_project_id or document.invoice_id:
             advice = "It has become a project or an invoice."
+        else:
+            advice = way_to_draft(document.status)
         message = f"The lines of this {noun} are fixed: it is {document.status}. {advice}"
         raise Refusal("locked", message, errors={noun: [message]})
 

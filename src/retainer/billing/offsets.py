@@ -44,7 +44,7 @@ def room_for(errors: BodyErrors, payment: RecordPayment, invoice: Invoice, other
 
 def build_counterpart(errors: BodyErrors, payment: RecordPayment | None, other: Invoice | None) -> Payment | None:
     """Return the refund on the other invoice that belongs to a payment; None without an offset. Notes its errors."""
-    if payment is None or payment.offset_invoice_id is None or other is None:
+    if payment is None or payment.offset_invoice_id is None or other is None or not errors.readable(FIELD):
         return None
     reference = printed_form(payment.reference or "")
     if reference and any(printed_form(each.reference or "") == reference for each in other.payments):

@@ -89,8 +89,9 @@ def main() -> None:
 def sentences(error: Exception) -> list[str]:
     """Return a line for each error; those of a field begin with its option."""
     if isinstance(error, Refusal) and "errors" in error.members:
-        errors = error.members["errors"].items()
-        return [f"{option_name(name.split('.')[0])}: {text}" for name, texts in errors for text in texts]
+        errors = [(name, text) for name, texts in error.members["errors"].items() for text in texts]
+        is_whole = [text for _, text in errors] == [error.message]  # it is about the record, not about an option
+        return [text if is_whole else f"{option_name(name.split('.')[0])}: {text}" for name, text in errors]
     if isinstance(error, NoSuchRecord) and error.noun in LISTED and error.typed_id is not None:
         listing = f"{error.noun} list{' ACCOUNT' * (error.noun != 'account')}"
         return [f"{error} The database is {connected().location}. See: retainer {listing}"]

@@ -121,7 +121,8 @@ OF_EVENT = select(webhook_deliveries.c.id, webhook_deliveries.c.status).where(
 def queue_test(tx: Tx, webhook: Webhook) -> WebhookDelivery:
     """Queue a test of a webhook, which is sent once. Raises `locked` unless the webhook is active."""
     if webhook.status != "active":
-        raise Refusal("locked", f"The webhook is {webhook.status}. Set its status to active first.")
+        message = f"The webhook is {webhook.status}. Set its status to active first."
+        raise Refusal("locked", message, errors={"status": [message]})
     values = {"event_id": None, "type": TEST, "record_id": webhook.id}
     return tx.get(webhook_deliveries, _queue(tx, webhook, values), WebhookDelivery)
 
@@ -180,7 +181,8 @@ def due_at(tx: Tx, webhook: Webhook) -> str | None:
 def _reserve(tx: Tx, webhook: Webhook) -> None:
     if webhook.pending_count >= MAX_PENDING:
         advice = "Wait until its receiver has accepted some of them."
-        raise Refusal("locked", f"The webhook has {webhook.pending_count} pending deliveries. {advice}")
+        message = f"The webhook has {webhook.pending_count} pending deliveries. {advice}"
+        raise Refusal("locked", message, errors={"pending_count": [message]})
     tx.update_columns(webhooks, webhook.id, {"pending_count": webhook.pending_count + 1})
 
 

@@ -207,7 +207,8 @@ def rotate_secret(tx: Tx, webhook: Webhook) -> str:
     current, kept = tx.one(SECRETS, id=webhook.id) or ("", None)
     former = former_secrets(kept, tx.now)
     if len(former) >= MAX_FORMER:
-        raise Refusal("locked", f"{MAX_FORMER} former secrets still sign. Rotate again after {former[-1].until}.")
+        message = f"{MAX_FORMER} former secrets still sign. Rotate again after {former[-1].until}."
+        raise Refusal("locked", message, errors={"secret": [message]})
     former.insert(0, FormerSecret(current, instant_after(tx.now, OVERLAP)))
     secret = new_secret()
     tx.update_columns(webhooks, webhook.id, {"secret": secret, "former_secrets": encode(former).decode()})

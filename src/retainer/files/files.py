@@ -173,11 +173,12 @@ class HolderState(NamedTuple):
 
 
 def load_holder(tx: Tx, holder: str, record_id: int) -> HolderState:
-    """Return the state of a record of the account. Raises `validation_failed` without one, and `not_owner`."""
+    """Return the state of a record of the account. Raises `not_owner`, and every error so far if there is none."""
     table, _ = HOLDERS[holder]
     found = relations.load_row(tx, HolderState, table, record_id)
     if found is None:
-        raise invalid({"record_id": [MISSING.format(singular(table))]})
+        tx.error("record_id", MISSING.format(singular(table)))
+        raise invalid(tx.errors)
     if holder == "expense":
         relations.check_deletion(tx, found.user_id or 0, None, "expense")
     return found
@@ -188,10 +189,11 @@ def add_file(tx: Tx, holder: str, record_id: int, name: str, content: Content) -
 
     Raises the errors of `load_holder`, and `validation_failed` for a path that ends with a folder and above the quota.
     """
-    load_holder(tx, holder, record_id)
     name = without_path(name).strip()
     if not name:
-        raise invalid({"name": ["Must be the name of a file, not of a folder."]})
+        tx.error("name", "Must be the name of a file, not of a folder.")
+    load_holder(tx, holder, record_id)
+    tx.raise_errors()
     described = {"media_type": content.media_type, "size": content.size, "sha256": content.sha256}
     record = with_defaults(File, name=name, user_id=tx.actor.user_id or None, **described)
     file_id = tx.insert(files, record, **{f"{holder}_id": record_id})
@@ -271,6 +273,8 @@ def create_file(tx: Tx, caller: Caller, body: New[NewFile]) -> File:
     """
     if body.record is not None:
         caller.require_scope(f"{HOLDERS[body.record][1]}:write")
+        if tx.errors and body.record_id is not None:
+            load_holder(tx, body.record, body.record_id)  # what is wrong with it is named with the others
     tx.raise_errors()
     return add_file(tx, body.record, body.record_id, body.name, examine(body.content))
 

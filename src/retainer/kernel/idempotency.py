@@ -89,10 +89,8 @@ class Attempt:
             return None
         fingerprint, status, headers, body = row
         if fingerprint != self.fingerprint:
-            raise Refusal(
-                "idempotency_key_reused",
-                "This Idempotency-Key was used for a different request. Send a new key with each new request.",
-            )
+            message = "This Idempotency-Key was used for a different request. Send a new key with each new request."
+            raise Refusal("idempotency_key_reused", message, errors={"Idempotency-Key": [message]})
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 

@@ -28,7 +28,8 @@ from retainer.schema.mail import messages
 from retainer.store.engines.sql import INSTANT, LIMIT
 from retainer.store.row_mapper import row_mapper
 from retainer.store.tx import Tx
-from retainer.values.kinds import Email, Id, Instant
+from retainer.values.exact import day_end, day_start
+from retainer.values.kinds import Day, Email, Id, Instant
 from retainer.values.records import READ_ONLY, Record
 
 Mailed = Annotated[Literal["invoice", "quote", "credit_note"], Meta(title="MailedRecord")]
@@ -101,6 +102,8 @@ class MessageFilter(Filter):
     record_id: OneOf[Id] | None = None
     client_id: OneOf[Id] | None = None
     status: OneOf[Status] | None = None
+    created_from: Annotated[Day | None, "Messages of this day or later, in the account's time zone."] = None
+    created_to: Annotated[Day | None, "Messages of this day or earlier, in the account's time zone."] = None
 
 
 MAPPER = row_mapper(messages, Message)
@@ -145,12 +148,25 @@ api = Resource(
 )
 
 
+def with_moments(filters: MessageFilter, timezone: str) -> MessageFilter:
+    """Return filters whose days are moments: those at which they begin and end in a time zone."""
+    since, before = filters.created_since, filters.created_before
+    if filters.created_from is not None:
+        since = max(since or "", day_start(filters.created_from, timezone))
+    if filters.created_to is not None:
+        end = day_end(filters.created_to, timezone)
+        before = min(before or end, end)
+    return msgspec.structs.replace(
+        filters, created_from=None, created_to=None, created_since=since, created_before=before
+    )
+
+
 @api.get()
 def list_messages(tx: Tx, caller: Caller, filters: MessageFilter, page: Page) -> ListPage[Message]:
     """List messages, newest first: `?record=invoice&record_id=5` shows who got an invoice, and when."""
     for record in filters.record or SCOPES:
         caller.require_scope(f"{SCOPES[record]}:read", f"the messages about records of type {record}")
-    return listing(tx, messages, Message, filters, page)
+    return listing(tx, messages, Message, with_moments(filters, tx.actor.timezone), page)
 
 
 @api.get("/{message_id}")

@@ -51,7 +51,7 @@ class Recipients(NamedTuple):
 def require_mail(tx: Tx) -> None:
     """Raise `mail_not_configured` if the server has no mail server."""
     if not tx.store.mail_from:
-        raise Refusal("mail_not_configured", NOT_CONFIGURED)
+        raise Refusal("mail_not_configured", NOT_CONFIGURED, errors={"mail": [NOT_CONFIGURED]})
 
 
 def find_obstacle(tx: Tx, address: str) -> str | None:

@@ -60,7 +60,7 @@ class NewMessage(msgspec.Struct):
     """A message that brings a document. Every field has a default."""
 
     to: Annotated[
-        Addresses | None,
+        Annotated[list[Email], Meta(min_length=1, max_length=MAX_RECIPIENTS)] | None,
         "Who gets it. Omitted: the `invoice_email` of the client, else its `email`, else that of its primary contact.",
     ] = None
     cc: Annotated[Addresses, "Who gets it, too; all recipients see these addresses."] = []

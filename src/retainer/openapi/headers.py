@@ -17,6 +17,8 @@ RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
     "ETag": ("The version of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
     "Location": ("The address of the new record.", "https://agency.example/1"),
     "Idempotency-Replayed": ("`true` on the stored response to an earlier request.", "true"),
+    "Content-Disposition": ("The name of a file in another form than JSON.", 'inline; filename="INV-2026-0001.pdf"'),
+    "Allow": ("The methods of the path.", "GET, HEAD, POST, OPTIONS"),
     "Preference-Applied": ("The `Prefer` that was followed; absent if no place to wait was left.", "wait=20"),
     "Retry-After": ("Seconds to wait before trying again.", 2),
     "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),

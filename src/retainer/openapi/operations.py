@@ -57,13 +57,12 @@ def described(bound: Bound, responses: Json, schemas: Schemas, lists: set[str]) 
         content[FORM] = {"schema": schemas.form(model)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
+        405: operation.batched,
         406: bool(bound.media_types_of_others or operation.representations),
         409: writes,
         410: isinstance(operation.answer, Feed),
         412: operation.target is not None or operation.batched,
-        413: writes,
         415: model is not None,
-        501: writes,
     }
     refused = [status for status in refusals.ADVICE if reasons.get(status, True)]
     return {
@@ -85,6 +84,7 @@ def answers_of(bound: Bound, schemas: Schemas) -> Json:
     is_record = isinstance(operation.answer, One) and operation.answer.is_record
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
     carried |= {"Preference-Applied": isinstance(operation.answer, Feed)}
+    carried |= {"Content-Disposition": bool(operation.representations)}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if isinstance(operation.answer, Nothing):

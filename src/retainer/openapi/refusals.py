@@ -16,6 +16,7 @@ ADVICE = {
     402: "The account's plan does not include the API. Change it to one that does.",
     403: "The account is suspended, its API is switched off, or the key lacks the scope. Ask an admin.",
     404: "There is no such record in this account. Check the id in the path.",
+    405: "An operation of the atomic batch has a path without its method. Send one of those in Allow.",
     406: "Accept asks for a form, like a PDF, that this record or path does not have. Send Accept: application/json.",
     409: "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
     410: "The events after this position are gone. Read all records again, then continue from the newest position.",
@@ -30,8 +31,14 @@ ADVICE = {
     "Retry-After; send a write with its Idempotency-Key, because it may have been saved.",
 }
 DOCS_OF_ERRORS = f"https://agency.example{pipeline.DOCS_OF_ERRORS}"
-WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
-BARE = {"account_suspended", "api_disabled", "idempotency_key_reused"}
+WITH_HEADERS = {
+    401: ["WWW-Authenticate"],
+    405: ["Allow"],
+    409: ["Retry-After"],
+    429: ["Retry-After"],
+    503: ["Retry-After"],
+}
+BARE = {"account_suspended", "api_disabled"}
 """The codes whose errors have only the common fields."""
 
 OF_BATCH: Json = {
@@ -71,8 +78,7 @@ INVALID = Shape(
         "errors": Annotated[
             dict[str, list[str]],
             Meta(examples=[{"lines.0.quantity": ["Is required."]}]),
-            "Messages by field, parameter or blocking relation; nested fields are dotted. "
-            "Absent with `idempotency_key_reused`.",
+            "Messages by field, parameter, header, or what blocks the request; nested fields are dotted.",
         ]
     },
 )

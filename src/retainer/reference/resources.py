@@ -27,19 +27,24 @@ EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_befor
 """The parameters that all lists share; the page on lists describes them."""
 ELSEWHERE = EVERY_LIST | {"fields"}
 """The parameters that tables of operations leave out; the page on lists describes them."""
-ALWAYS = {"400", "401", "402", "403", "406", "429", "500", "503"}
+ALWAYS = {"400", "401", "402", "403", "406", "413", "429", "500", "501", "503"}
 """The error statuses of all operations; the page on errors describes them."""
 READING = {"validation_failed", "unknown_parameter"}
 """The codes of 422 for operations that only read."""
 ONLY_IN = {
     "invalid_transition": {"Projects", "Quotes", "Invoices"},
-    "locked": {"Projects", "Milestones", "Tasks", "Time entries", "Expenses", "Quotes", "Invoices", "Credit notes"},
+    "locked": {
+        *("Projects", "Milestones", "Tasks", "Time entries", "Expenses", "Quotes", "Invoices", "Credit notes"),
+        *("Client links", "Files", "Webhooks"),
+    },
     "already_billed": {"Invoices"},
     "nothing_to_bill": {"Invoices"},
-    "not_owner": {"Time entries", "Expenses"},
+    "not_owner": {"Tasks", "Time entries", "Expenses", "Files"},
     "mail_not_configured": {"Messages"},
 }
-"""The codes that only some resources have."""
+"""The codes that only some resources have; a batch has those of all."""
+FIXED_IN_USE = {"External contacts", "Sites"}
+"""The resources whose client is fixed while other records refer to them."""
 
 
 class DocumentedField(NamedTuple):
@@ -161,9 +166,12 @@ def entry(operation: Operation, document: Json) -> Entry:
 def may_have(operation: Operation, code: str) -> bool:
     if not operation.writes:
         return code in READING
-    if code == "in_use" and operation.method != "DELETE":
-        return False
-    return operation.resource.tag in ONLY_IN.get(code, {operation.resource.tag})
+    tag = operation.resource.tag
+    if operation.batched:
+        return True
+    if code == "in_use":
+        return operation.method == "DELETE" or (operation.method in {"PUT", "PATCH"} and tag in FIXED_IN_USE)
+    return tag in ONLY_IN.get(code, {tag})
 
 
 def parameter_of(parameter: Json, document: Json) -> DocumentedField:

@@ -193,7 +193,8 @@ def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
     if may(tx.actor, "records") or user_id == tx.actor.user_id:
         return None
     name = tx.field(users.c.name, user_id)
-    return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."
+    whose = f"This {noun} belongs to {name} (user {user_id})."
+    return f"{whose} Use that user's key, an admin's or a manager's to change or delete it."
 
 
 def validate_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:

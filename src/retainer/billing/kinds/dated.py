@@ -115,6 +115,8 @@ class DatedKind(WorkKind):
         """
         group = self.groups[selection.group_by]
         rounding = selection.rounding or terms.rounding if isinstance(selection, UnbilledTime) else None
+        if not tx.readable("unbilled_work.time.rounding"):
+            rounding = None
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
         groups = defaultdict[tuple[Any, ...], list[tuple[int, int]]](list)
         for item_id, minutes, rate, *key_and_project in tx.all(statement, **parameters):

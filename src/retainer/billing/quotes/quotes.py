@@ -42,6 +42,8 @@ TRANSITIONS = {
 }
 REOPEN_CALL = for_callers(': PATCH /quotes/{quote_id} with {"status": "draft"}')
 REOPEN = f"Set its status to draft first{REOPEN_CALL}."
+CANCEL_CALL = for_callers(': PATCH /quotes/{quote_id} with {"status": "cancelled"}, then with {"status": "draft"}')
+CANCEL = f"Cancel it first, then set its status to draft{CANCEL_CALL}."
 LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
 LOCKED_IN_USE = [name for name in writable_fields(Quote) if name != "external_id"]
@@ -70,6 +72,11 @@ class QuoteFilter(Filter):
     external_id: OneOf[Code191] | None = None
 
 
+def way_to_draft(status: Status) -> str:
+    """Return how a quote that is not converted becomes a draft again, so that its lines can change."""
+    return REOPEN if "draft" in TRANSITIONS[status] else CANCEL
+
+
 def load_quote(tx: Tx, quote_id: int) -> Quote:
     """Return a quote with its lines. Raises `not_found`."""
     quote = tx.get(quotes, quote_id, Quote)
@@ -87,8 +94,7 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     if before and has_become:
         relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
-        advice = REOPEN if "draft" in TRANSITIONS[former] else ""
-        relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS, advice)
+        relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS, way_to_draft(former))
     accept_lines(tx, quote, former)
     parties = load_parties(tx, quote.client_id, quote.contact_id, Quote)
     projects = load_projects(tx, [quote.project_id, *(line.project_id for line in quote.lines)])

@@ -124,7 +124,7 @@ def authenticate(request: Request, store: Store) -> Caller:
 def credential(request: Request) -> str:
     """Return the hash of the key: the Bearer token, else X-Api-Key. Raises `missing_key`, `invalid_key`."""
     scheme, _, value = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
-    if scheme.lower() != "bearer":
+    if scheme.lower() != "bearer" or not value:
         value = request.header("X_API_KEY") or ""
     value = value.strip()
     if not value:
