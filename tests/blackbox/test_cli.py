@@ -309,6 +309,9 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
     message = refused(folder, "key", "create", account_id, "--user", user, "--name", "K",
                       "--scopes", "clients:read,beer:drink", "--expires-at", "2030-01-01")  # fmt: skip
     assert "--scopes: beer:drink is not a scope. Valid are: clients:read, clients:write, " in message
+    for words in (("key", "create", account_id, "--user", 1, "--name", "K", "--scopes"),
+                  ("webhook", "create", account_id, "--url", "https://x.example", "--types")):  # fmt: skip
+        assert refused(folder, *words, "") == f"{words[-1]}: Must have 1 or more entries; this has 0.\n"
     assert "--expires-at: " in message
     message = refused(folder, "key", "create", account_id, "--user", 999, "--name", "K", "--scopes", "all")
     assert "--user: " in message

@@ -269,12 +269,12 @@ def public_address(base_url: str | None, *, json: bool) -> str:
 
 
 def given_fields(model: type[msgspec.Struct], options: Fields) -> dict[str, object]:
-    """Return the options that were given, of those named like a field; a list is separated by commas."""
+    """Return the options that were given, of those named like a field; a list is separated by commas, or empty."""
     hints = get_type_hints(model, include_extras=True)
     given = {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
     for name, value in given.items():
-        if value and get_origin(declared(hints[name]).type) is list:
-            given[name] = [part.strip() for part in value.split(",")]
+        if get_origin(declared(hints[name]).type) is list:
+            given[name] = [part.strip() for part in value.split(",")] if value else []
     return given
 
 
