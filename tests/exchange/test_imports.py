@@ -12,6 +12,7 @@ from retainer.identity.actors import absent_user
 from retainer.job_kinds import KINDS
 from retainer.jobs import jobs, loop
 from retainer.jobs.kinds import Job
+from retainer.jobs.step import ROWS
 from retainer.outbound.leases import Places
 from retainer.rollups import doctor
 from retainer.schema import jobs as schema
@@ -79,6 +80,15 @@ def test_an_import_makes_entries_and_the_records_that_they_need(api):
     assert {people[each["user_id"]]["name"] for each in entries} == {"Ana Ott", "Ben Lenz"}
     assert not any(people[each["user_id"]]["is_active"] for each in entries), "they are deactivated at the end"
     assert doctor.inspect(api.store, repair=False) == []
+
+
+def test_the_people_of_a_large_file_are_deactivated_in_steps_so_that_other_accounts_write_meanwhile(api):
+    rows = [f"2026-03-02,Nordwind,1:00,Person {number}" for number in range(2 * ROWS + 1)]
+    job = run(api, "\n".join(["date,client,duration,person", *rows]), "csv")
+    assert (job.counts["people"], job.done, job.refused) == (len(rows), job.total, 0)
+    steps = api.sql("SELECT count(*) FROM audit_entries WHERE action = 'user deactivated' GROUP BY created_at")
+    assert sum(count for (count,) in steps) == len(rows)
+    assert max(count for (count,) in steps) <= ROWS
 
 
 @each_database

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import case, func, literal_column, select
+from sqlalchemy import bindparam, case, func, literal_column, or_, select
 
 from retainer.crm.clients import Client, create_client
 from retainer.errors import invalid
@@ -23,7 +23,7 @@ from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.jobs import job_records
 from retainer.schema.work import projects, tasks, time_entries
-from retainer.store.engines.sql import is_listed
+from retainer.store.engines.sql import INTEGER, LIMIT, is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.reading import read_record
@@ -59,7 +59,11 @@ class PlannedLine(NamedTuple):
 
 
 IS_ASLEEP = case((users.c.is_active.is_(False) & users.c.password_hash.is_(None), 1), else_=0)
-USERS = select(*users.c["id", "name", "email"], IS_ASLEEP).order_by(users.c.is_active.desc(), users.c.id)
+USERS = (
+    select(*users.c["id", "name_sort", "email_folded"], IS_ASLEEP)
+    .where(or_(is_listed(users.c.name_sort, "names"), is_listed(users.c.email_folded, "names")))
+    .order_by(users.c.is_active.desc(), users.c.id)
+)
 CLIENTS = select(*clients.c["id", "name_sort"]).where(is_listed(clients.c.name_sort, "names"))
 CLIENTS = CLIENTS.order_by(clients.c.status == "archived", clients.c.id)
 PROJECTS = (
@@ -67,10 +71,11 @@ PROJECTS = (
     .where(is_listed(projects.c.name_sort, "names"), projects.c.is_template.is_(False))
     .order_by(projects.c.archived_at.is_not(None), projects.c.id)
 )
+PROJECTS_OF = PROJECTS.where(is_listed(projects.c.client_id, "clients"))
 TASKS = select(*tasks.c["id", "title", "project_id"]).where(is_listed(tasks.c.project_id, "ids")).order_by(tasks.c.id)
 ENTRIES = select(time_entries.c.external_id).where(is_listed(time_entries.c.external_id, "ids"))
 PEOPLE = (
-    select(users.c.id)
+    select(*users.c["id", "name"])
     .select_from(job_records.join(users, users.c.id == job_records.c.record_id))
     .where(
         OF_JOB,
@@ -80,11 +85,23 @@ PEOPLE = (
     )
 )
 COUNT_PEOPLE = PEOPLE.with_only_columns(func.count())
+NEXT_PEOPLE = PEOPLE.where(users.c.id > bindparam("after", type_=INTEGER)).order_by(users.c.id).suffix_with(LIMIT)
+PLAN_END = 1 << 40
+"""Above all positions in a plan; that of a person whom the job has added is this and the id."""
+
+
+class AddedPerson(NamedTuple):
+    """Somebody whom the job has added, without a password, and deactivates at its end."""
+
+    id: int
 
 
 def next_rows(tx: Tx, job: Job, limit: int) -> list[JobRow]:
-    """Return the next lines of the plan as rows."""
+    """Return the next lines of the plan as rows; after its end, the people whom the job has added."""
     lines = plans.next_lines(tx, job, limit)
+    if not lines:
+        people = tx.all(NEXT_PEOPLE, job=job.id, after=job.position - PLAN_END, limit=limit)
+        return [JobRow(PLAN_END + user_id, f"Person {name}", AddedPerson(user_id)) for user_id, name in people]
     items = [decode(line.content) for line in lines]
     known = _load(tx, items)
     rows = []
@@ -113,18 +130,23 @@ def _find(tx: Tx, named: Iterable[NamedRecord], asleep: set[int]) -> dict[Key, i
     """
     found: dict[Key, int] = {}
     wanted = [*named]
-    if any(each.kind == "person" for each in wanted):
-        for user_id, name, email, is_asleep in tx.all(USERS):
+    if people := [each for each in wanted if each.kind == "person"]:
+        names = json.dumps([text for each in people for text in (sort_key(each.name), each.detail) if text])
+        for user_id, name, email, is_asleep in tx.all(USERS, names=names):
             asleep |= {user_id} if is_asleep else set()
-            found.setdefault(("person", email.casefold()), user_id)
-            found.setdefault(("person", sort_key(name)), user_id)
+            found.setdefault(("person", email), user_id)
+            found.setdefault(("person", name), user_id)
     names = json.dumps([sort_key(each.client or each.name) for each in wanted])
     for client_id, name in tx.all(CLIENTS, names=names):
         found.setdefault(("client", name), client_id)
     by_id = {id_: name for (kind, name), id_ in found.items() if kind == "client"}
     names = json.dumps([sort_key(each.project or each.name) for each in wanted])
     of_project: dict[int, Key] = {}
-    for project_id, name, client_id in sorted(tx.all(PROJECTS, names=names), key=lambda row: row[2] is not None):
+    if all(each.client for each in wanted if each.kind in {"project", "task"}):
+        rows = tx.all(PROJECTS_OF, names=names, clients=json.dumps([*by_id]))
+    else:
+        rows = tx.all(PROJECTS, names=names)
+    for project_id, name, client_id in sorted(rows, key=lambda row: row[2] is not None):
         key = ("project", name, by_id.get(client_id or 0, ""))  # without a client in the file, that of any
         if found.setdefault(key, project_id) == project_id:
             of_project[project_id] = key
@@ -143,7 +165,14 @@ def key_of(named: NamedRecord) -> Key:
 
 
 def write(tx: Tx, job: Job, row: JobRow) -> None:
-    """Write a line of a plan: a record that is new, or the entries of a row of the file. Raises what refuses it."""
+    """Write a line of a plan: a record that is new, or the entries of a row of the file. Raises what refuses it.
+
+    Or deactivate a person whom the job has added, which is no row of the file.
+    """
+    if isinstance(row.value, AddedPerson):
+        change_user(tx, row.value.id, {"is_active": False})
+        job.done -= 1
+        return
     content, known = row.value
     if isinstance(content, NamedRecord):
         if _find_one(tx, content, known) is None:
@@ -240,10 +269,8 @@ def left_active(tx: Tx, job: Job) -> str:
     return f"{who} active, without a password, until it ends." if count else ""
 
 
-def finish(tx: Tx, job: Job) -> str:
-    """Deactivate the people whom the job has added, who have no password; return what people read."""
-    for (user_id,) in tx.all(PEOPLE, job=job.id):
-        change_user(tx, user_id, {"is_active": False})
+def finish(_: Tx, job: Job) -> str:
+    """Return what people read."""
     done = "would be imported" if job.is_dry_run else "imported"
     return f"{plans.counted(job, 'time entries')} {done} from {plans.options(job).file}."
 
