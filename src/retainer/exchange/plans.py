@@ -5,13 +5,13 @@ becomes of it.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from retainer.errors import Refusal
+from retainer.errors import Refusal, invalid
 from retainer.exchange.columns import ColumnMapping, ImportSource
 from retainer.exchange.tables import MAX_ROWS
 from retainer.jobs import jobs
@@ -24,6 +24,8 @@ PAGE = 1000
 """Refusals that are read at once."""
 PIECE = 256 * 1024
 """Bytes of a plan that a step reads at once; more if its first line is longer."""
+MAX_SUMS = 5000
+"""Sums of a file, which its job keeps and its page shows. People are fewer than this, and so are their months."""
 T = TypeVar("T")
 Sum = Mapping[str, str | int]
 """A sum of a file before and after its import, with what it is the sum of; people read the names."""
@@ -88,6 +90,13 @@ decode_row = decoder(list[Any])
 
 def encode(items: Iterable[msgspec.Struct]) -> bytes:
     return b"".join(msgspec.json.encode(item) + b"\n" for item in items)
+
+
+def require_few(sums: Collection[object]) -> None:
+    """Raise `validation_failed` for a file with more sums than MAX_SUMS."""
+    if len(sums) > MAX_SUMS:
+        message = f"Has more than {MAX_SUMS:,} different people or clients and months. Divide it, and import the parts."
+        raise invalid({"file": [message]})
 
 
 def start(tx: Tx, kind: str, plan: ImportPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:

@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from retainer.errors import Refusal, Sentence
-from retainer.jobs.kinds import Job, JobRow
+from retainer.jobs.kinds import Job, JobRow, ListedJob
 from retainer.schema.columns import in_literals
 from retainer.schema.files import PIECE_BYTES
 from retainer.schema.jobs import job_pieces, job_records, job_refusals, jobs
@@ -30,13 +30,13 @@ KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelt
 THIS = jobs.c.id == bindparam("job")
 IS_OPEN = jobs.c.next_step_at.is_not(None)
 NEWEST = (
-    row_mapper(jobs, Job)
+    row_mapper(jobs, ListedJob)
     .rows.where(~in_literals(jobs.c.kind, [DAILY, UPLOAD]))
     .order_by(jobs.c.created_at.desc(), jobs.c.id.desc())
     .suffix_with(LIMIT)
 )
 TROUBLED = (
-    row_mapper(jobs, Job)
+    row_mapper(jobs, ListedJob)
     .rows.where(
         or_(
             jobs.c.created_at >= bindparam("since", type_=INSTANT),
@@ -141,23 +141,23 @@ def start(
     return tx.insert_counted(jobs, values)
 
 
-def list_jobs(tx: Tx, user_id: int | None = None) -> list[Job]:
+def list_jobs(tx: Tx, user_id: int | None = None) -> list[ListedJob]:
     """Return the newest jobs, or those of a user; without the daily one."""
     values = {} if user_id is None else {"user": user_id}
     rows = tx.all(NEWEST if user_id is None else OF_USER, limit=MAX_LISTED, **values)
-    found: list[Job] = row_mapper(jobs, Job).read_all(rows)
+    found: list[ListedJob] = row_mapper(jobs, ListedJob).read_all(rows)
     return found
 
 
-def list_troubled(tx: Tx, limit: int) -> list[Job]:
+def list_troubled(tx: Tx, limit: int) -> list[ListedJob]:
     """Return the newest jobs of the last day that have failed or refused rows, the newest of each title.
 
     Of those that the clock has started, it returns the jobs of three days: nobody waited for them, perhaps on Sunday.
     """
     since, by_clock_since = (instant_after(tx.now, -timedelta(days=days)) for days in (1, 3))
     rows = tx.all(TROUBLED, since=since, by_clock_since=by_clock_since, limit=4 * limit)
-    found: dict[str, Job] = {}
-    for job in row_mapper(jobs, Job).read_all(rows):
+    found: dict[str, ListedJob] = {}
+    for job in row_mapper(jobs, ListedJob).read_all(rows):
         found.setdefault(job.title, job)
     return [*found.values()][:limit]
 
