@@ -28,7 +28,7 @@ def start(api, text=files.HARVEST, source="harvest", kind="time", *, is_dry_run=
     planned = importer.plan(text.encode(), importer.sources[source], ColumnMapping(**mapping), BERLIN)
     actor = absent_user(api.store, api.admin_id)
     with api.store.begin(actor, write=True) as tx:
-        return importer.start(tx, planned, importer.sources[source], f"{source}.csv", is_dry_run=is_dry_run)
+        return importer.start(tx, planned.packed(), importer.sources[source], f"{source}.csv", is_dry_run=is_dry_run)
 
 
 def finish(api, job_id) -> Job:

@@ -41,6 +41,18 @@ class ImportPlan(NamedTuple):
     notes: Sequence[str] = ()
     """What people should know about the file, apart from its rows."""
 
+    def packed(self) -> "PackedPlan":
+        return PackedPlan(self.headings, jobs.pack(io.BytesIO(self.content)), self.size, self.sums)
+
+
+class PackedPlan(NamedTuple):
+    """A plan as it is stored: its lines can be ten times as large as their file."""
+
+    headings: list[str]
+    pieces: list[bytes]
+    size: int
+    sums: list[Sum]
+
 
 class DescribedRow(NamedTuple):
     """A row of a file as it would be imported: its values by what people call them, and what refuses it so far."""
@@ -99,12 +111,12 @@ def require_few(sums: Collection[object]) -> None:
         raise invalid({"file": [message]})
 
 
-def start(tx: Tx, kind: str, plan: ImportPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
+def start(tx: Tx, kind: str, plan: PackedPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
     """Start the job of a kind that writes a plan; return its id."""
     options = FileImport(source.name, file, plan.headings, [dict(each) for each in plan.sums])
     title = f"Import {file} from {source.title}" if source.name != "csv" else f"Import {file}"
     job_id = jobs.start(tx, kind, title[:200], options, total=plan.size, is_dry_run=is_dry_run)
-    jobs.store_input(tx, job_id, io.BytesIO(plan.content))
+    jobs.store_input(tx, job_id, plan.pieces)
     return job_id
 
 
