@@ -259,6 +259,10 @@ def refuse(refusal: Refusal, request: Request) -> Response:
 def to_refusal(error: Exception, request: Request, report: Report) -> Refusal:
     """Return the refusal for an exception, and log it unless it is one."""
     if isinstance(error, Refusal):
+        cause: BaseException | None = error
+        while cause is not None:
+            cause.__traceback__ = None  # its frames have the body and the error, and would stay until a collection
+            cause = cause.__context__
         return error
     report(request, error)
     if isinstance(error, Unavailable):

@@ -232,6 +232,7 @@ class Gate:
         try:
             if exchange.request.log is not None:
                 exchange.request.log()
+                exchange.request.log = None  # it has the request, whose body would stay until a collection
             self._forget(exchange)
             exchange.send(response, self.ending)
         except Exception as error:  # noqa: BLE001  # else the turn would never be handed on
