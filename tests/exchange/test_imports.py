@@ -16,6 +16,7 @@ from retainer.jobs.step import ROWS
 from retainer.outbound.leases import Places
 from retainer.rollups import doctor
 from retainer.schema import jobs as schema
+from tests.contract.cases import statements_of
 from tests.databases import each_database
 from tests.exchange import files
 
@@ -89,6 +90,15 @@ def test_the_people_of_a_large_file_are_deactivated_in_steps_so_that_other_accou
     steps = api.sql("SELECT count(*) FROM audit_entries WHERE action = 'user deactivated' GROUP BY created_at")
     assert sum(count for (count,) in steps) == len(rows)
     assert max(count for (count,) in steps) <= ROWS
+
+
+def test_the_tasks_of_a_project_are_read_once_in_a_step_however_many_are_new(api):
+    rows = [f"2026-03-02,Nordwind,Shop,Task {number},0:10,Ana" for number in range(40)]
+    job_id = start(api, "\n".join(["date,client,project,task,duration,person", *rows]), "csv")
+    with statements_of(api) as ran:
+        job = finish(api, job_id)
+    assert (job.counts["tasks"], job.counts["time_entries"], job.refused) == (40, 40, 0)
+    assert len([each for each in ran if "SELECT tasks.id, tasks.title" in each]) < 20
 
 
 @each_database

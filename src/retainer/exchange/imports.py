@@ -49,6 +49,8 @@ class KnownRecords(NamedTuple):
     """The deactivated people who never had a password, such as those whom an earlier import has added."""
     entries: set[str]
     """External ids."""
+    made: dict[Key, tuple[int, Tx]]
+    """What the step itself has made, with the transaction of each, which may have been rolled back."""
 
 
 class PlannedLine(NamedTuple):
@@ -120,7 +122,7 @@ def _load(tx: Tx, items: Iterable[NamedRecord | Booking]) -> KnownRecords:
     ids = json.dumps([part.external_id for booking in bookings for part in booking.parts])
     entries = {external_id for (external_id,) in tx.all(ENTRIES, ids=ids)}
     asleep: set[int] = set()
-    return KnownRecords(_find(tx, named, asleep), asleep, entries)
+    return KnownRecords(_find(tx, named, asleep), asleep, entries, {})
 
 
 def _find(tx: Tx, named: Iterable[NamedRecord], asleep: set[int]) -> dict[Key, int]:
@@ -176,7 +178,7 @@ def write(tx: Tx, job: Job, row: JobRow) -> None:
     content, known = row.value
     if isinstance(content, NamedRecord):
         if _find_one(tx, content, known) is None:
-            _create(tx, job, content, known)
+            _note_made(tx, content, _create(tx, job, content, known), known)
             job.count({"person": "people"}.get(content.kind, f"{content.kind}s"))
     elif content.reason is not None:
         raise invalid({"": [content.reason]})
@@ -185,12 +187,33 @@ def write(tx: Tx, job: Job, row: JobRow) -> None:
 
 
 def _find_one(tx: Tx, named: NamedRecord, known: KnownRecords) -> int | None:
-    """Return the id of a record; one that this step has made is found in its transaction."""
+    """Return the id of a record that was there before the step, that the step has made, or that another import has.
+
+    Tasks are not looked for again: that would read all those of the project for each. Two imports at the same time can
+    make one twice.
+    """
     keys = [key_of(named)]
     if named.kind == "person" and not named.is_namesake:
         keys.append(("person", sort_key(named.name)))
-    found = _find(tx, [named], known.asleep) if known.records.keys().isdisjoint(keys) else known.records
-    return next((found[key] for key in keys if key in found), None)
+    for key in keys:
+        if key in known.records:
+            return known.records[key]
+    made = (known.made[key] for key in keys if key in known.made)
+    record_id = next((record_id for record_id, made_in in made if made_in is tx or made_in.is_committed), None)
+    if record_id is None and named.kind != "task":
+        found = _find(tx, [named], known.asleep)
+        record_id = next((found[key] for key in keys if key in found), None)
+    return record_id
+
+
+def _note_made(tx: Tx, named: NamedRecord, record_id: int, known: KnownRecords) -> int:
+    """Let later rows of the step find a record, also by its name alone; return its id."""
+    alone = msgspec.structs.replace(named, detail=None, client=None)
+    for key in (key_of(named), key_of(alone)):
+        found = known.made.get(key)
+        if found is None or not (found[1] is tx or found[1].is_committed):
+            known.made[key] = record_id, tx
+    return record_id
 
 
 def _ensure(tx: Tx, job: Job, named: NamedRecord, known: KnownRecords) -> int:
@@ -200,7 +223,7 @@ def _ensure(tx: Tx, job: Job, named: NamedRecord, known: KnownRecords) -> int:
     """
     found = _find_one(tx, named, known)
     if found is None:
-        return _create(tx, job, named, known)
+        return _note_made(tx, named, _create(tx, job, named, known), known)
     if named.kind == "person" and found in known.asleep and not get_user(tx, found)["is_active"]:
         change_user(tx, found, {"is_active": True})
         jobs.note_record(tx, job, "users", found)
