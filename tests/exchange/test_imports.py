@@ -83,7 +83,7 @@ def test_an_import_makes_entries_and_the_records_that_they_need(api):
     assert doctor.inspect(api.store, repair=False) == []
 
 
-def test_the_people_of_a_large_file_are_deactivated_in_steps_so_that_other_accounts_write_meanwhile(api):
+def test_the_people_of_a_large_file_are_deactivated_in_steps(api):
     rows = [f"2026-03-02,Nordwind,1:00,Person {number}" for number in range(2 * ROWS + 1)]
     job = run(api, "\n".join(["date,client,duration,person", *rows]), "csv")
     assert (job.counts["people"], job.done, job.refused) == (len(rows), job.total, 0)
