@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import date, datetime, timedelta
-from io import BytesIO
 from typing import Any
 
 import psycopg
@@ -98,7 +97,7 @@ def send_words(api: ApiClient) -> None:
     assert api.post(f"/quotes/{quote}/links", {}).status == 201
     with api.operating() as tx:
         job = start(tx, "tagging", "A secret job of the other", {"name": "a secret option of the other"})
-        store_input(tx, job, BytesIO(b"a secret input of the other"))
+        store_input(tx, job, [b"a secret input of the other"])
 
 
 class Place:

@@ -1,9 +1,23 @@
+import time
+import tracemalloc
+
 import pytest
 from email_validator import validate_email
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retainer.values.kinds import PLAIN_EMAIL, read_day, read_email, read_instant, read_pattern
+from retainer.values.common import read_payment_url
+from retainer.values.exact import DIGITS
+from retainer.values.kinds import (
+    PLAIN_EMAIL,
+    one_of,
+    read_day,
+    read_email,
+    read_instant,
+    read_pattern,
+    read_site_url,
+    read_url,
+)
 from tests.length import length
 
 PERSON = st.from_regex(r"[A-Za-z0-9_+]{1,9}([.-][A-Za-z0-9_+]{1,9}){0,4}", fullmatch=True)
@@ -22,6 +36,34 @@ def test_a_plain_address_is_one_that_the_library_takes_as_it_is(address):
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(ValueError):
         read_email(address)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_email, "a" * 900_000),
+        (read_email, "a@" + "\u200b" * 300_000),
+        (one_of(lambda: DIGITS), "\u0130" * 450_000),
+        (read_url, "http://" + "\u00fc." * 300_000),
+    ],
+)
+def test_a_text_of_a_mebibyte_is_refused_at_once(read, text):
+    began = time.process_time()
+    with pytest.raises(ValueError):
+        read(text)
+    assert time.process_time() - began < 0.2
+
+
+@pytest.mark.parametrize("read", [read_url, read_site_url, read_payment_url])
+def test_an_address_that_is_too_long_leaves_nothing_in_memory(read):
+    tracemalloc.start()
+    try:
+        for number in range(8):
+            with pytest.raises(ValueError):
+                read(f"https://{read.__name__}{number}/" + "a" * 500_000)
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_address_is_normalised():

@@ -1,5 +1,6 @@
 """Texts: one form for equal texts, whichever way they come, and no invisible characters in what is compared."""
 
+import sys
 import unicodedata
 from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
@@ -18,7 +19,7 @@ from retainer.identity.accounts import AccountSettings
 from retainer.identity.keys.keys import KeyDetails
 from retainer.identity.people.users import UserDetails
 from retainer.values.reading import INVALID, unwrapped, writable_fields
-from retainer.values.texts import CODE, TOO_MANY_MARKS, is_blank
+from retainer.values.texts import CODE, MAX_MARKS, TOO_MANY_MARKS, has_many_marks, is_blank
 
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Café Zoë 각") for form in ("NFC", "NFD"))
 CODES = {
@@ -198,10 +199,21 @@ def test_the_fields_that_are_compared_by_their_letters_are_declared_as_codes():
 
 
 def test_a_long_run_of_combining_marks_is_refused_at_once(api: ApiClient):
-    for text in ("a" + "\u0301\u0323" * 250_000, "é" * 30 + "\u0301" * 31):
+    runs = ("\u0301\u0323" * 250_000, "\u0f73" * 340_000, "\u0301\uff9e" * 170_000, "\u0301\u200b" * 40, "\u0301" * 31)
+    for text in map("é".__add__, runs):
         raw = f'{{"name": "A", "notes": "{text}"}}'.encode()
         assert api.call("POST", "/clients", raw=raw).errors["notes"] == [TOO_MANY_MARKS]
     assert api.create("/clients", name="A", notes="a" + "\u0301" * 30).status == 201
+
+
+def test_every_character_that_a_form_of_a_text_begins_a_mark_with_counts_as_one():
+    begin = [
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if any(unicodedata.combining(unicodedata.normalize(form, character)[0]) for form in ("NFD", "NFKD"))
+    ]
+    assert len(begin) > 900
+    assert [f"U+{ord(each):04X}" for each in begin if not has_many_marks(each * (MAX_MARKS + 1))] == []
 
 
 @each_database  # each makes one text of a page in its own way

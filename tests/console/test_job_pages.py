@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from retainer.identity.actors import absent_user
 from retainer.jobs import loop
 from retainer.outbound.leases import Places
@@ -77,6 +79,15 @@ def test_the_list_says_which_job_was_a_dry_run(api, visitor):
     do(api)
     shown = [badge.text for badge in visitor.get("/console/jobs").all("span", "badge")]
     assert sorted(shown) == ["done", "done", "dry run"]
+
+
+@pytest.mark.parametrize("path", ["/console/jobs", "/console"])
+def test_lists_of_jobs_do_not_read_what_jobs_are_to_do(api, visitor, path):
+    start(api, last=1)
+    api.sql("UPDATE jobs SET options = 'megabytes', refused = 1, status = 'stopped' WHERE kind = 'tagging'")
+    page = visitor.get(path)
+    assert page.status == 200
+    assert "Make tags" in page.text
 
 
 def test_members_see_their_own_jobs_and_no_others(api, person):

@@ -14,7 +14,6 @@ from retainer.exchange import uploads
 from retainer.exchange.columns import ColumnMapping
 from retainer.exchange.plans import FileImport
 from retainer.exchange.uploads import Upload
-from retainer.files.contents import examine
 from retainer.identity import audit, logos
 from retainer.identity.actors import absent_user
 from retainer.identity.keys import key_list
@@ -46,7 +45,9 @@ def fill(api: ApiClient) -> dict[str, str]:
         job = jobs.start(tx, "import_time", "Import time.csv", FileImport("csv", "time.csv", [], []), total=3)
         jobs.stop(tx, tx.get(jobs_table, job, Job))
     with api.store.begin(absent_user(api.store, api.admin_id), write=True) as tx:
-        upload = uploads.store(tx, Upload("clients", "csv", "a.csv", "UTC", ColumnMapping()), examine(BytesIO(b"name")))
+        upload = uploads.store(
+            tx, Upload("clients", "csv", "a.csv", "UTC", ColumnMapping()), jobs.pack(BytesIO(b"name"))
+        )
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position, "job": job, "link": 1}
     texts["upload"] = upload
     texts |= {"kind": "clients", "record": ids["clients"]}

@@ -12,9 +12,11 @@ from retainer.identity.actors import absent_user
 from retainer.job_kinds import KINDS
 from retainer.jobs import jobs, loop
 from retainer.jobs.kinds import Job
+from retainer.jobs.step import ROWS
 from retainer.outbound.leases import Places
 from retainer.rollups import doctor
 from retainer.schema import jobs as schema
+from tests.contract.cases import statements_of
 from tests.databases import each_database
 from tests.exchange import files
 
@@ -27,7 +29,7 @@ def start(api, text=files.HARVEST, source="harvest", kind="time", *, is_dry_run=
     planned = importer.plan(text.encode(), importer.sources[source], ColumnMapping(**mapping), BERLIN)
     actor = absent_user(api.store, api.admin_id)
     with api.store.begin(actor, write=True) as tx:
-        return importer.start(tx, planned, importer.sources[source], f"{source}.csv", is_dry_run=is_dry_run)
+        return importer.start(tx, planned.packed(), importer.sources[source], f"{source}.csv", is_dry_run=is_dry_run)
 
 
 def finish(api, job_id) -> Job:
@@ -79,6 +81,24 @@ def test_an_import_makes_entries_and_the_records_that_they_need(api):
     assert {people[each["user_id"]]["name"] for each in entries} == {"Ana Ott", "Ben Lenz"}
     assert not any(people[each["user_id"]]["is_active"] for each in entries), "they are deactivated at the end"
     assert doctor.inspect(api.store, repair=False) == []
+
+
+def test_the_people_of_a_large_file_are_deactivated_in_steps(api):
+    rows = [f"2026-03-02,Nordwind,1:00,Person {number}" for number in range(2 * ROWS + 1)]
+    job = run(api, "\n".join(["date,client,duration,person", *rows]), "csv")
+    assert (job.counts["people"], job.done, job.refused) == (len(rows), job.total, 0)
+    steps = api.sql("SELECT count(*) FROM audit_entries WHERE action = 'user deactivated' GROUP BY created_at")
+    assert sum(count for (count,) in steps) == len(rows)
+    assert max(count for (count,) in steps) <= ROWS
+
+
+def test_the_tasks_of_a_project_are_read_once_in_a_step_however_many_are_new(api):
+    rows = [f"2026-03-02,Nordwind,Shop,Task {number},0:10,Ana" for number in range(40)]
+    job_id = start(api, "\n".join(["date,client,project,task,duration,person", *rows]), "csv")
+    with statements_of(api) as ran:
+        job = finish(api, job_id)
+    assert (job.counts["tasks"], job.counts["time_entries"], job.refused) == (40, 40, 0)
+    assert len([each for each in ran if "SELECT tasks.id, tasks.title" in each]) < 20
 
 
 @each_database

@@ -37,7 +37,7 @@ def planned(content, source="freshbooks", **answers):
 def run(api, content, source="freshbooks", *, is_dry_run=False, **answers) -> Job:
     plan = planned(content, source, **answers)
     with api.store.begin(absent_user(api.store, api.admin_id), write=True) as tx:
-        job_id = INVOICES.start(tx, plan, INVOICES.sources[source], source, is_dry_run=is_dry_run)
+        job_id = INVOICES.start(tx, plan.packed(), INVOICES.sources[source], source, is_dry_run=is_dry_run)
     return finish(api, job_id)
 
 

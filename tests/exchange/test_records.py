@@ -1,11 +1,18 @@
 """Imports of clients, contacts and projects: each once, and a refused row with every reason at once."""
 
+from contextlib import suppress
+
 import pytest
 
 from retainer.errors import Refusal
+from retainer.exchange import record_imports
+from retainer.identity.actors import absent_user
+from retainer.jobs.kinds import Job
+from retainer.schema import jobs as schema
+from retainer.store.tx import RolledBack
 from tests.contract.cases import statements_of
 from tests.databases import each_database
-from tests.exchange.test_imports import everything, refusals, run, undo
+from tests.exchange.test_imports import everything, refusals, run, start, undo
 
 FRESHBOOKS = """\
 Organization,First Name,Last Name,Email,Phone,Street,City,Province/State,Country,Postal Code,Notes
@@ -122,6 +129,26 @@ def test_what_a_refused_row_has_rolled_back_is_not_taken_as_made(api):
     job = run(api, text, "csv", "clients")
     assert (job.counts, job.refused) == ({"clients": 1, "external_contacts": 3}, 1)
     assert {each["client_id"] for each in api.get("/external-contacts").data} == {api.get("/clients").data[0]["id"]}
+
+
+@each_database
+def test_a_record_with_the_id_of_one_that_was_rolled_back_is_not_taken_for_it(api):
+    job_id = start(api, "Client,First Name,Email\nNordwind,Ana,ana@nordwind.example\n", "csv", "external-contacts")
+    actor = absent_user(api.store, api.admin_id)
+    with api.store.begin(actor, write=False) as tx:
+        tx.snapshot()
+        job = tx.get(schema.jobs, job_id, Job)
+        client, contact = record_imports.next_rows(tx, job, 10)
+    with suppress(RolledBack), api.store.begin(actor, write=True) as tx:
+        record_imports.write(tx, job, client)
+        raise RolledBack
+    api.make("/clients", name="Another")  # it has the id now on SQLite
+    with api.store.begin(actor, write=True) as tx:
+        record_imports.write(tx, job, client)
+        record_imports.write(tx, job, contact)
+    clients = {each["id"]: each["name"] for each in api.get("/clients").data}
+    assert sorted(clients.values()) == ["Another", "Nordwind"]
+    assert [clients[each["client_id"]] for each in api.get("/external-contacts").data] == ["Nordwind"]
 
 
 def test_a_step_looks_up_the_records_of_all_of_its_rows_at_once(api):

@@ -55,6 +55,8 @@ def test_rows_have_the_line_on_which_they_begin_and_as_many_cells_as_headings():
         (b"Name,Hours\nA,1\n", "Has no column for client. Its headings seem to be: Name, Hours."),
         (b'Client,Notes\nA,1\n"B,2\nC,3\n', "Line 3 cannot be divided into cells"),
         (b'Client,Notes\n"B,2\n"C",3\n', "Line 2 cannot be divided into cells"),
+        ("Client\nA\na{}".format("\u0301\ufeff" * 50_000).encode(), "Line 3 has more than 30 accents on a letter."),
+        ("Client\nA\na{}".format("\u0301\uff9e" * 50_000).encode(), "Line 3 has more than 30 accents on a letter."),
         (b"Client\nA\n" + b"\n" * 2_000_001, "Has more than 2,000,000 lines."),
         (b",".join(b"c%d" % number for number in range(501)), "Has more than 500 columns."),
         (b"Client,Notes\nA," + b"x" * (1 << 18), "Line 2 cannot be divided into cells"),

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from retainer.exchange.columns import ColumnMapping, read_mapping
+from retainer.exchange.plans import MAX_SUMS
 from retainer.exchange.sources import SOURCES
 from retainer.exchange.time_files import Booking, decode, plan
 from tests.exchange import files
@@ -116,6 +117,19 @@ def test_files_that_overlap_and_other_zones_give_the_same_ids():
     part = bookings("harvest", lines[0] + "".join(lines[3:]), ZoneInfo("America/New_York"))
     assert [each.parts[0].external_id for each in part[:1]] == [whole[1].parts[0].external_id]
     assert part[1].parts == whole[3].parts
+
+
+def test_a_file_with_more_sums_than_a_page_can_show_is_refused():
+    rows = (f"2026-01-01,Nordwind,1:00,Person {number}" for number in range(MAX_SUMS + 1))
+    (message,) = error_of(planned, "csv", "\n".join(["date,client,duration,person", *rows]))["file"]
+    assert message == "Has more than 5,000 different people or clients and months. Divide it, and import the parts."
+
+
+def test_a_row_with_a_name_that_no_record_can_have_is_left_out_of_the_sums():
+    text = f"date,client,duration,person\n2026-01-01,Nordwind,1:00,{'x' * 256}\n2026-01-01,Nordwind,1:00,Ana"
+    (long, short) = bookings("csv", text)
+    assert (long.reason, short.reason) == ("Has a name of more than 255 characters.", None)
+    assert [each["person"] for each in planned("csv", text).sums] == ["Ana"]
 
 
 def test_the_sums_say_what_rounding_to_minutes_changes():

@@ -8,7 +8,7 @@ from retainer.errors import invalid
 from retainer.identity.actors import operator_of
 from retainer.jobs import jobs
 from retainer.jobs.daily import daily
-from retainer.jobs.kinds import Job, JobKind, JobRow
+from retainer.jobs.kinds import JobKind, JobRow, ListedJob
 from retainer.jobs.loop import Jobs, run_to_end
 from retainer.schema.crm import tags
 from retainer.store.engines import connect
@@ -47,7 +47,7 @@ def do(api, kinds=KINDS) -> list[tuple[str, BaseException]]:
     return reported
 
 
-def find(api, job_id) -> Job:
+def find(api, job_id) -> ListedJob:
     with api.store.begin(operator_of(api.store, api.account_id), write=False) as tx:
         return next(job for job in jobs.list_jobs(tx) if job.id == job_id)
 

@@ -1,5 +1,6 @@
 """Jobs: whatever happens, each row is written once, and people see how far a job is and what it refused."""
 
+import io
 import multiprocessing
 import random
 import re
@@ -255,9 +256,26 @@ def test_what_a_job_reads_is_stored_in_pieces_and_read_from_any_place(api, tmp_p
     content = random.Random(1).randbytes(200_000)
     (tmp_path / "input").write_bytes(content)
     job_id = start(api, last=1)
-    with api.operating() as tx, (tmp_path / "input").open("rb") as file:
-        jobs.store_input(tx, job_id, file)
+    with (tmp_path / "input").open("rb") as file:
+        pieces = jobs.pack(file)
+    with api.operating() as tx:
+        jobs.store_input(tx, job_id, pieces)
     job = find(api, job_id)
     with api.operating() as tx:
         for offset, size in ((0, 10), (65_530, 20), (70_000, 130_000), (199_990, 100), (250_000, 5)):
             assert jobs.read_input(tx, job, offset, size) == content[offset : offset + size]
+
+
+@each_database
+def test_what_a_job_reads_is_packed_and_given_to_another_as_it_is(api):
+    job_id, other_id, old_id = (start(api, last=1) for _ in range(3))
+    text = b"Nordwind,2026-03-02,1:00,Design\n" * 100_000
+    with api.operating() as tx:
+        jobs.store_input(tx, job_id, jobs.pack(io.BytesIO(text)))
+        jobs.copy_input(tx, find(api, job_id), other_id)
+        jobs.store_input(tx, old_id, [text[:65_536], text[65_536:65_600]])  # as a former version did
+    ((stored,),) = api.sql(f"SELECT sum(length(content)) FROM job_pieces WHERE job_id = {other_id}")
+    assert stored < len(text) / 20
+    with api.operating() as tx:
+        assert jobs.read_input(tx, find(api, other_id), 0, len(text)) == text
+        assert jobs.read_input(tx, find(api, old_id), 65_500, 200) == text[65_500:65_600]

@@ -5,6 +5,7 @@ Of a page, only the body is, since templates of Jinja refer to themselves.
 
 import gc
 import time
+import tracemalloc
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.databases import each_database
 
 pytestmark = each_database
 PATIENCE_SECONDS = 1
+LARGE = b'{"name": "A%%d"%s}' % (b" " * 900_000)
 BILL = {"client_id": 1, "lines": [{"description": "Design", "unit_price": "500"}]}
 TAG, WRONG = ({"method": "POST", "path": "/tags", "body": {"name": name}} for name in ("New", 7))
 
@@ -83,3 +85,16 @@ def test_no_body_is_left_of_the_pages_of_clients(api, requests_left):
     assert answer(client, path, answer="accept", name="Jo").status == 200
     assert client.get("/client?token=unknown").status == 404
     assert not any(request.body for request in requests_left())
+
+
+@pytest.mark.parametrize(("path", "status"), [("/clients", 201), ("/sites", 422), ("/nowhere", 404)])
+def test_large_bodies_leave_no_memory_behind(api, requests_left, path, status):
+    assert api.call("POST", path, raw=LARGE % 0).status == status, "which fills caches"
+    tracemalloc.start()
+    try:
+        for number in range(1, 5):
+            assert api.call("POST", path, raw=LARGE % number).status == status
+        assert requests_left() == []
+        assert tracemalloc.get_traced_memory()[0] < len(LARGE)
+    finally:
+        tracemalloc.stop()

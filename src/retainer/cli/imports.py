@@ -108,8 +108,9 @@ def import_file(
         planned = importer.plan(read_file(file), source, mapping, zone)
     except Refusal as refusal:
         raise with_answers(refusal, file) from None
+    packed = planned.packed()
     with store.begin(actor, write=True) as tx:
-        job_id = importer.start(tx, planned, source, file.name, is_dry_run=is_dry_run)
+        job_id = importer.start(tx, packed, source, file.name, is_dry_run=is_dry_run)
     try:
         job = finish(store, account_id, job_id)
     finally:  # also if an error ends the job and this command

@@ -33,6 +33,8 @@ T = TypeVar("T")
 Act = Callable[[Tx, PageContext], T]
 MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
 """Bytes of a form without files, and of one that a sign-in carries, whose fields it names again."""
+MAX_ORIGIN = 2048
+"""Characters of a page's address that are compared with that of the server."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 SUSPENDED, SIGN_OUT = "account_suspended", "/sign-out"
@@ -305,6 +307,8 @@ def _is_cross_site(request: Request) -> bool:
 
 
 def _origin(address: str) -> tuple[str, str, int] | None:
+    if len(address) > MAX_ORIGIN:  # urllib keeps the last 128 that it has divided
+        return None
     try:
         url = urlsplit(address)
         port = url.port or {"http": 80, "https": 443}.get(url.scheme)

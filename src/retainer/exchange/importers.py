@@ -11,7 +11,7 @@ from retainer.exchange.documents import candidates, files
 from retainer.exchange.documents import imports as invoice_imports
 from retainer.exchange.documents import sources as invoice_sources
 from retainer.exchange.imports import IMPORT as IMPORT_TIME
-from retainer.exchange.plans import DescribedRow, ImportPlan, Planner
+from retainer.exchange.plans import DescribedRow, PackedPlan, Planner
 from retainer.exchange.record_imports import IMPORT as IMPORT_RECORDS
 from retainer.exchange.record_sources import CLIENT_FILES, CONTACT_FILES, PROJECT_FILES, Records
 from retainer.jobs.kinds import JobKind
@@ -34,7 +34,7 @@ class Importer(NamedTuple):
     has_amounts: bool = False
     """Whether its files are documents, which may leave open their currency, taxes, payments and states."""
 
-    def start(self, tx: Tx, plan: ImportPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
+    def start(self, tx: Tx, plan: PackedPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
         """Start the job that writes a plan; return its id."""
         return plans.start(tx, self.kind.name, plan, source, file, is_dry_run=is_dry_run)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import case, func, literal_column, select
+from sqlalchemy import bindparam, case, func, literal_column, or_, select
 
 from retainer.crm.clients import Client, create_client
 from retainer.errors import invalid
@@ -23,7 +23,7 @@ from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.jobs import job_records
 from retainer.schema.work import projects, tasks, time_entries
-from retainer.store.engines.sql import is_listed
+from retainer.store.engines.sql import INTEGER, LIMIT, is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.reading import read_record
@@ -49,6 +49,8 @@ class KnownRecords(NamedTuple):
     """The deactivated people who never had a password, such as those whom an earlier import has added."""
     entries: set[str]
     """External ids."""
+    made: dict[Key, tuple[int, Tx]]
+    """What the step itself has made, with the transaction of each, which may have been rolled back."""
 
 
 class PlannedLine(NamedTuple):
@@ -59,7 +61,11 @@ class PlannedLine(NamedTuple):
 
 
 IS_ASLEEP = case((users.c.is_active.is_(False) & users.c.password_hash.is_(None), 1), else_=0)
-USERS = select(*users.c["id", "name", "email"], IS_ASLEEP).order_by(users.c.is_active.desc(), users.c.id)
+USERS = (
+    select(*users.c["id", "name_sort", "email_folded"], IS_ASLEEP)
+    .where(or_(is_listed(users.c.name_sort, "names"), is_listed(users.c.email_folded, "names")))
+    .order_by(users.c.is_active.desc(), users.c.id)
+)
 CLIENTS = select(*clients.c["id", "name_sort"]).where(is_listed(clients.c.name_sort, "names"))
 CLIENTS = CLIENTS.order_by(clients.c.status == "archived", clients.c.id)
 PROJECTS = (
@@ -67,10 +73,11 @@ PROJECTS = (
     .where(is_listed(projects.c.name_sort, "names"), projects.c.is_template.is_(False))
     .order_by(projects.c.archived_at.is_not(None), projects.c.id)
 )
+PROJECTS_OF = PROJECTS.where(is_listed(projects.c.client_id, "clients"))
 TASKS = select(*tasks.c["id", "title", "project_id"]).where(is_listed(tasks.c.project_id, "ids")).order_by(tasks.c.id)
 ENTRIES = select(time_entries.c.external_id).where(is_listed(time_entries.c.external_id, "ids"))
 PEOPLE = (
-    select(users.c.id)
+    select(*users.c["id", "name"])
     .select_from(job_records.join(users, users.c.id == job_records.c.record_id))
     .where(
         OF_JOB,
@@ -80,11 +87,23 @@ PEOPLE = (
     )
 )
 COUNT_PEOPLE = PEOPLE.with_only_columns(func.count())
+NEXT_PEOPLE = PEOPLE.where(users.c.id > bindparam("after", type_=INTEGER)).order_by(users.c.id).suffix_with(LIMIT)
+PLAN_END = 1 << 40
+"""Above all positions in a plan; that of a person whom the job has added is this and the id."""
+
+
+class AddedPerson(NamedTuple):
+    """Somebody whom the job has added, without a password, and deactivates at its end."""
+
+    id: int
 
 
 def next_rows(tx: Tx, job: Job, limit: int) -> list[JobRow]:
-    """Return the next lines of the plan as rows."""
+    """Return the next lines of the plan as rows; after its end, the people whom the job has added."""
     lines = plans.next_lines(tx, job, limit)
+    if not lines:
+        people = tx.all(NEXT_PEOPLE, job=job.id, after=job.position - PLAN_END, limit=limit)
+        return [JobRow(PLAN_END + user_id, f"Person {name}", AddedPerson(user_id)) for user_id, name in people]
     items = [decode(line.content) for line in lines]
     known = _load(tx, items)
     rows = []
@@ -103,7 +122,7 @@ def _load(tx: Tx, items: Iterable[NamedRecord | Booking]) -> KnownRecords:
     ids = json.dumps([part.external_id for booking in bookings for part in booking.parts])
     entries = {external_id for (external_id,) in tx.all(ENTRIES, ids=ids)}
     asleep: set[int] = set()
-    return KnownRecords(_find(tx, named, asleep), asleep, entries)
+    return KnownRecords(_find(tx, named, asleep), asleep, entries, {})
 
 
 def _find(tx: Tx, named: Iterable[NamedRecord], asleep: set[int]) -> dict[Key, int]:
@@ -113,18 +132,23 @@ def _find(tx: Tx, named: Iterable[NamedRecord], asleep: set[int]) -> dict[Key, i
     """
     found: dict[Key, int] = {}
     wanted = [*named]
-    if any(each.kind == "person" for each in wanted):
-        for user_id, name, email, is_asleep in tx.all(USERS):
+    if people := [each for each in wanted if each.kind == "person"]:
+        names = json.dumps([text for each in people for text in (sort_key(each.name), each.detail) if text])
+        for user_id, name, email, is_asleep in tx.all(USERS, names=names):
             asleep |= {user_id} if is_asleep else set()
-            found.setdefault(("person", email.casefold()), user_id)
-            found.setdefault(("person", sort_key(name)), user_id)
+            found.setdefault(("person", email), user_id)
+            found.setdefault(("person", name), user_id)
     names = json.dumps([sort_key(each.client or each.name) for each in wanted])
     for client_id, name in tx.all(CLIENTS, names=names):
         found.setdefault(("client", name), client_id)
     by_id = {id_: name for (kind, name), id_ in found.items() if kind == "client"}
     names = json.dumps([sort_key(each.project or each.name) for each in wanted])
     of_project: dict[int, Key] = {}
-    for project_id, name, client_id in sorted(tx.all(PROJECTS, names=names), key=lambda row: row[2] is not None):
+    if all(each.client for each in wanted if each.kind in {"project", "task"}):
+        rows = tx.all(PROJECTS_OF, names=names, clients=json.dumps([*by_id]))
+    else:
+        rows = tx.all(PROJECTS, names=names)
+    for project_id, name, client_id in sorted(rows, key=lambda row: row[2] is not None):
         key = ("project", name, by_id.get(client_id or 0, ""))  # without a client in the file, that of any
         if found.setdefault(key, project_id) == project_id:
             of_project[project_id] = key
@@ -143,11 +167,18 @@ def key_of(named: NamedRecord) -> Key:
 
 
 def write(tx: Tx, job: Job, row: JobRow) -> None:
-    """Write a line of a plan: a record that is new, or the entries of a row of the file. Raises what refuses it."""
+    """Write a line of a plan: a record that is new, or the entries of a row of the file. Raises what refuses it.
+
+    Or deactivate a person whom the job has added, which is no row of the file.
+    """
+    if isinstance(row.value, AddedPerson):
+        change_user(tx, row.value.id, {"is_active": False})
+        job.done -= 1
+        return
     content, known = row.value
     if isinstance(content, NamedRecord):
         if _find_one(tx, content, known) is None:
-            _create(tx, job, content, known)
+            _note_made(tx, content, _create(tx, job, content, known), known)
             job.count({"person": "people"}.get(content.kind, f"{content.kind}s"))
     elif content.reason is not None:
         raise invalid({"": [content.reason]})
@@ -156,12 +187,33 @@ def write(tx: Tx, job: Job, row: JobRow) -> None:
 
 
 def _find_one(tx: Tx, named: NamedRecord, known: KnownRecords) -> int | None:
-    """Return the id of a record; one that this step has made is found in its transaction."""
+    """Return the id of a record that was there before the step, that the step has made, or that another import has.
+
+    Tasks are not looked for again: that would read all those of the project for each. Two imports at the same time can
+    make one twice.
+    """
     keys = [key_of(named)]
     if named.kind == "person" and not named.is_namesake:
         keys.append(("person", sort_key(named.name)))
-    found = _find(tx, [named], known.asleep) if known.records.keys().isdisjoint(keys) else known.records
-    return next((found[key] for key in keys if key in found), None)
+    for key in keys:
+        if key in known.records:
+            return known.records[key]
+    made = (known.made[key] for key in keys if key in known.made)
+    record_id = next((record_id for record_id, made_in in made if made_in is tx or made_in.is_committed), None)
+    if record_id is None and named.kind != "task":
+        found = _find(tx, [named], known.asleep)
+        record_id = next((found[key] for key in keys if key in found), None)
+    return record_id
+
+
+def _note_made(tx: Tx, named: NamedRecord, record_id: int, known: KnownRecords) -> int:
+    """Let later rows of the step find a record, also by its name alone; return its id."""
+    alone = msgspec.structs.replace(named, detail=None, client=None)
+    for key in (key_of(named), key_of(alone)):
+        found = known.made.get(key)
+        if found is None or not (found[1] is tx or found[1].is_committed):
+            known.made[key] = record_id, tx
+    return record_id
 
 
 def _ensure(tx: Tx, job: Job, named: NamedRecord, known: KnownRecords) -> int:
@@ -171,7 +223,7 @@ def _ensure(tx: Tx, job: Job, named: NamedRecord, known: KnownRecords) -> int:
     """
     found = _find_one(tx, named, known)
     if found is None:
-        return _create(tx, job, named, known)
+        return _note_made(tx, named, _create(tx, job, named, known), known)
     if named.kind == "person" and found in known.asleep and not get_user(tx, found)["is_active"]:
         change_user(tx, found, {"is_active": True})
         jobs.note_record(tx, job, "users", found)
@@ -240,10 +292,8 @@ def left_active(tx: Tx, job: Job) -> str:
     return f"{who} active, without a password, until it ends." if count else ""
 
 
-def finish(tx: Tx, job: Job) -> str:
-    """Deactivate the people whom the job has added, who have no password; return what people read."""
-    for (user_id,) in tx.all(PEOPLE, job=job.id):
-        change_user(tx, user_id, {"is_active": False})
+def finish(_: Tx, job: Job) -> str:
+    """Return what people read."""
     done = "would be imported" if job.is_dry_run else "imported"
     return f"{plans.counted(job, 'time entries')} {done} from {plans.options(job).file}."
 

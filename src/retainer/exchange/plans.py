@@ -5,13 +5,13 @@ becomes of it.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
 
-from retainer.errors import Refusal
+from retainer.errors import Refusal, invalid
 from retainer.exchange.columns import ColumnMapping, ImportSource
 from retainer.exchange.tables import MAX_ROWS
 from retainer.jobs import jobs
@@ -24,6 +24,8 @@ PAGE = 1000
 """Refusals that are read at once."""
 PIECE = 256 * 1024
 """Bytes of a plan that a step reads at once; more if its first line is longer."""
+MAX_SUMS = 5000
+"""Sums of a file, which its job keeps and its page shows. People are fewer than this, and so are their months."""
 T = TypeVar("T")
 Sum = Mapping[str, str | int]
 """A sum of a file before and after its import, with what it is the sum of; people read the names."""
@@ -38,6 +40,18 @@ class ImportPlan(NamedTuple):
     sums: list[Sum]
     notes: Sequence[str] = ()
     """What people should know about the file, apart from its rows."""
+
+    def packed(self) -> "PackedPlan":
+        return PackedPlan(self.headings, jobs.pack(io.BytesIO(self.content)), self.size, self.sums)
+
+
+class PackedPlan(NamedTuple):
+    """A plan as it is stored: its lines can be ten times as large as their file."""
+
+    headings: list[str]
+    pieces: list[bytes]
+    size: int
+    sums: list[Sum]
 
 
 class DescribedRow(NamedTuple):
@@ -90,12 +104,19 @@ def encode(items: Iterable[msgspec.Struct]) -> bytes:
     return b"".join(msgspec.json.encode(item) + b"\n" for item in items)
 
 
-def start(tx: Tx, kind: str, plan: ImportPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
+def require_few(sums: Collection[object]) -> None:
+    """Raise `validation_failed` for a file with more sums than MAX_SUMS."""
+    if len(sums) > MAX_SUMS:
+        message = f"Has more than {MAX_SUMS:,} different people or clients and months. Divide it, and import the parts."
+        raise invalid({"file": [message]})
+
+
+def start(tx: Tx, kind: str, plan: PackedPlan, source: ImportSource, file: str, *, is_dry_run: bool) -> int:
     """Start the job of a kind that writes a plan; return its id."""
     options = FileImport(source.name, file, plan.headings, [dict(each) for each in plan.sums])
     title = f"Import {file} from {source.title}" if source.name != "csv" else f"Import {file}"
     job_id = jobs.start(tx, kind, title[:200], options, total=plan.size, is_dry_run=is_dry_run)
-    jobs.store_input(tx, job_id, io.BytesIO(plan.content))
+    jobs.store_input(tx, job_id, plan.pieces)
     return job_id
 
 

@@ -18,7 +18,6 @@ from retainer.exchange.record_files import Item, RecordRow, decode
 from retainer.jobs import jobs
 from retainer.jobs.kinds import Job, JobKind, JobRow
 from retainer.kernel.body import RequestBody
-from retainer.schema import metadata
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.schema.work import projects
@@ -58,16 +57,24 @@ MANAGER = (
 )
 
 
-class MeantRecords:
-    """The records that the rows of a step can mean: those that exist, and those that the step makes.
+class MeantRecord(NamedTuple):
+    """A record that rows can mean, and the transaction of the step that has made it."""
 
-    A record that was made in another transaction of the step is asked for again, since that may have been rolled back.
-    """
+    id: int
+    external_id: str | None
+    made_in: Tx | None = None
+
+    def is_there(self, tx: Tx) -> bool:
+        """Return whether it was not rolled back; then its id may be that of another record now."""
+        return self.made_in is None or self.made_in is tx or self.made_in.is_committed
+
+
+class MeantRecords:
+    """The records that the rows of a step can mean: those that exist, and those that the step makes."""
 
     def __init__(self) -> None:
-        self.by_id: dict[tuple[str, str], int] = {}
-        self.by_key: dict[Key, list[tuple[int, str | None]]] = {}
-        self.made: dict[tuple[str, int], Tx] = {}
+        self.by_id: dict[tuple[str, str], MeantRecord] = {}
+        self.by_key: dict[Key, list[MeantRecord]] = {}
 
     def load(self, tx: Tx, items: Sequence[Item]) -> None:
         """Read the records that rows name, in one statement for each kind."""
@@ -79,22 +86,20 @@ class MeantRecords:
         tables = {clients.name, *(row.table for row in rows)} | {external_contacts.name for row in rows if row.person}
         for table, statement in NAMED:
             for id_, external_id, client_id, *texts in tx.all(statement, **values) if table.name in tables else ():
-                self.add(table.name, id_, external_id, *((table.name, client_id, text) for text in texts if text))
+                keys = ((table.name, client_id, text) for text in texts if text)
+                self.add(table.name, MeantRecord(id_, external_id), *keys)
 
-    def add(self, table: str, id_: int, external_id: str | None, *keys: Key) -> None:
-        if external_id is not None:
-            self.by_id[table, external_id] = id_
+    def add(self, table: str, record: MeantRecord, *keys: Key) -> None:
+        if record.external_id is not None:
+            self.by_id[table, record.external_id] = record
         for key in keys:
-            self.by_key.setdefault(key, []).append((id_, external_id))
+            self.by_key.setdefault(key, []).append(record)
 
     def find(self, tx: Tx, key: Key, external_id: str | None = None) -> int | None:
         """Return the record that is meant: by its external id, else the first by name that has no other one."""
-        ids = [self.by_id.get((key[0], external_id))] if external_id else []
-        ids += [id_ for id_, other in self.by_key.get(key, ()) if other is None or not external_id]
-        return next((id_ for id_ in ids if id_ is not None and self._is_there(tx, key[0], id_)), None)
-
-    def _is_there(self, tx: Tx, table: str, id_: int) -> bool:
-        return self.made.get((table, id_), tx) is tx or tx.field(metadata.tables[table].c.id, id_) is not None
+        found = [self.by_id.get((key[0], external_id))] if external_id else []
+        found += [each for each in self.by_key.get(key, ()) if each.external_id is None or not external_id]
+        return next((each.id for each in found if each is not None and each.is_there(tx)), None)
 
 
 def _email_of(row: RecordRow) -> str:
@@ -190,8 +195,7 @@ class RowWriter(NamedTuple):
         others = {name: value for name, value in more.items() if value is not None}
         record = create(self.tx, RequestBody({**row.fields, **unreadable, **others}, model, "Create").new(self.tx))
         self.tx.raise_errors()
-        self.known.made[row.table, record.id] = self.tx
-        self.known.add(row.table, record.id, row.external_id, *keys)
+        self.known.add(row.table, MeantRecord(record.id, row.external_id, self.tx), *keys)
         return jobs.note_record(self.tx, self.job, row.table, record.id)
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from retainer.errors import Refusal, invalid
+from retainer.values.texts import MAX_MARKS, has_many_marks
 
 DELIMITERS = ",;\t|"
 MAX_BYTES = 50 << 20
@@ -161,6 +162,10 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     line = 1
     try:
         for cells in reader:
+            if any(map(has_many_marks, cells)):
+                raise invalid(
+                    {"file": [f"Line {line} has more than {MAX_MARKS} accents on a letter. Correct that row."]}
+                )
             if any(map(str.strip, cells)):
                 yield line, cells
             line = reader.line_num + 1

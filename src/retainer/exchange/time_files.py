@@ -26,7 +26,7 @@ from retainer.exchange.columns import (
     read_currency,
     read_source,
 )
-from retainer.exchange.plans import DescribedRow, ImportPlan, Sum, encode
+from retainer.exchange.plans import DescribedRow, ImportPlan, Sum, encode, require_few
 from retainer.exchange.sources import CSV
 from retainer.exchange.tables import TOO_LONG, BadCell, name_of
 from retainer.values.collation import sort_key
@@ -38,6 +38,8 @@ SECONDS_OF_HOUR = 3600
 NO_PROJECT = "No project"
 """The internal project of time that has neither a client nor a project in the file."""
 NO_PERSON = ""
+MAX_NAME = 255
+"""Characters of the longest name that a record can have, the title of a task."""
 
 
 class NamedRecord(msgspec.Struct, array_like=True, frozen=True, tag="record"):
@@ -221,12 +223,14 @@ def _moment(cells: Cells, whole: str, day: str, time: str, form: CellForm) -> da
 
 
 def _name_records(booking: Booking, cells: Cells, form: CellForm, namesakes: Container[str]) -> None:
-    """Note whose time it is, for which client, and on which project and task."""
+    """Note whose time it is, for which client, and on which project and task. Raises BadCell for a long name."""
     person, email = _person_of(cells), name_of(cells["email"]).casefold() or None
     if person or email:
         is_namesake = email is not None and sort_key(person) in namesakes
         booking.person = NamedRecord("person", person or email or NO_PERSON, detail=email, is_namesake=is_namesake)
     client, project, task = (name_of(cells[field]) for field in ("client", "project", "task"))
+    if max(map(len, (person, email or "", client, project, task))) > MAX_NAME:
+        raise BadCell(f"Has a name of more than {MAX_NAME} characters.")
     booking.currency = read_currency(cells["currency"]) or form.currency
     if client:
         booking.client = NamedRecord("client", client, detail=booking.currency)
@@ -289,6 +293,7 @@ def _sums(bookings: list[Booking]) -> list[Sum]:
             sums = found.setdefault((person, part.date[:7]), [0, 0])
             sums[0] += part.seconds
             sums[1] += part.minutes
+    require_few(found)
     return [
         {"person": person, "month": month, "seconds_in_file": seconds, "minutes": minutes}
         for (person, month), (seconds, minutes) in sorted(found.items())

@@ -15,8 +15,7 @@ from retainer.exchange import tables
 from retainer.exchange.columns import ColumnMapping, ImportSource, place_columns
 from retainer.exchange.documents.archives import open_archive
 from retainer.exchange.importers import IMPORTERS, Importer
-from retainer.exchange.plans import ImportPlan
-from retainer.files.contents import Content
+from retainer.exchange.plans import PackedPlan
 from retainer.jobs import jobs
 from retainer.jobs.kinds import Job, options_of
 from retainer.kernel.representations import JobFailed, RunApart
@@ -67,7 +66,7 @@ class Upload(msgspec.Struct):
 
 
 class Examination(NamedTuple):
-    plan: ImportPlan | None
+    plan: PackedPlan | None
     findings: Findings
 
 
@@ -90,10 +89,10 @@ def examine(upload: Upload, content: bytes) -> Examination:
                 findings.refusals.append((row.line, " ".join(row.reasons)[: MAX_TEXT * 2]))
             elif not row.reasons and len(findings.rows) < SHOWN:
                 findings.rows.append({name: text[:MAX_TEXT] for name, text in row.values.items()})
-    return Examination(plan, findings)
+    return Examination(plan.packed(), findings)
 
 
-def examine_apart(account_id: int, run_apart: RunApart, upload: Upload, content: bytes) -> ImportPlan | None:
+def examine_apart(account_id: int, run_apart: RunApart, upload: Upload, content: bytes) -> PackedPlan | None:
     """Find out in another process what a file would import, and note it; return its plan, if nothing is left open.
 
     Raises `validation_failed` for a file that takes too long.
@@ -115,8 +114,8 @@ def _guess_headings(content: bytes) -> list[str]:
         return []
 
 
-def store(tx: Tx, upload: Upload, content: Content) -> int:
-    """Store a file in place of the earlier one of the person; return its id."""
+def store(tx: Tx, upload: Upload, pieces: list[bytes]) -> int:
+    """Store a file, packed, in place of the earlier one of the person; return its id."""
     for (job_id,) in tx.all(EARLIER, user=tx.actor.user_id):
         tx.delete(schema.jobs, job_id)
     values = {
@@ -130,7 +129,7 @@ def store(tx: Tx, upload: Upload, content: Content) -> int:
         "ended_at": tx.now,
     }
     job_id = tx.insert_counted(schema.jobs, values)
-    jobs.store_input(tx, job_id, content.stream)
+    jobs.store_input(tx, job_id, pieces)
     return job_id
 
 

@@ -1,6 +1,7 @@
 """Jobs of an account: start, list, stop and continue them. A job is written in the transaction of what causes it."""
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import BinaryIO, NamedTuple
 
@@ -8,7 +9,7 @@ import msgspec
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from retainer.errors import Refusal, Sentence
-from retainer.jobs.kinds import Job, JobRow
+from retainer.jobs.kinds import Job, JobRow, ListedJob
 from retainer.schema.columns import in_literals
 from retainer.schema.files import PIECE_BYTES
 from retainer.schema.jobs import job_pieces, job_records, job_refusals, jobs
@@ -25,18 +26,20 @@ ARCHIVE, EXPORT = "archive", "export"
 """The kinds of jobs that make a file, of which an account keeps one of each, for some days."""
 NOT_STOPPED = "Only a job that was stopped or has failed can continue. Nothing was changed."
 MAX_LISTED = 50
+FAST = 1
+"""The level of zlib that packs text to a tenth, at 100 MB a second."""
 KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
 """How long jobs that have ended are kept, files that wait, and files that jobs have made."""
 THIS = jobs.c.id == bindparam("job")
 IS_OPEN = jobs.c.next_step_at.is_not(None)
 NEWEST = (
-    row_mapper(jobs, Job)
+    row_mapper(jobs, ListedJob)
     .rows.where(~in_literals(jobs.c.kind, [DAILY, UPLOAD]))
     .order_by(jobs.c.created_at.desc(), jobs.c.id.desc())
     .suffix_with(LIMIT)
 )
 TROUBLED = (
-    row_mapper(jobs, Job)
+    row_mapper(jobs, ListedJob)
     .rows.where(
         or_(
             jobs.c.created_at >= bindparam("since", type_=INSTANT),
@@ -141,23 +144,23 @@ def start(
     return tx.insert_counted(jobs, values)
 
 
-def list_jobs(tx: Tx, user_id: int | None = None) -> list[Job]:
+def list_jobs(tx: Tx, user_id: int | None = None) -> list[ListedJob]:
     """Return the newest jobs, or those of a user; without the daily one."""
     values = {} if user_id is None else {"user": user_id}
     rows = tx.all(NEWEST if user_id is None else OF_USER, limit=MAX_LISTED, **values)
-    found: list[Job] = row_mapper(jobs, Job).read_all(rows)
+    found: list[ListedJob] = row_mapper(jobs, ListedJob).read_all(rows)
     return found
 
 
-def list_troubled(tx: Tx, limit: int) -> list[Job]:
+def list_troubled(tx: Tx, limit: int) -> list[ListedJob]:
     """Return the newest jobs of the last day that have failed or refused rows, the newest of each title.
 
     Of those that the clock has started, it returns the jobs of three days: nobody waited for them, perhaps on Sunday.
     """
     since, by_clock_since = (instant_after(tx.now, -timedelta(days=days)) for days in (1, 3))
     rows = tx.all(TROUBLED, since=since, by_clock_since=by_clock_since, limit=4 * limit)
-    found: dict[str, Job] = {}
-    for job in row_mapper(jobs, Job).read_all(rows):
+    found: dict[str, ListedJob] = {}
+    for job in row_mapper(jobs, ListedJob).read_all(rows):
         found.setdefault(job.title, job)
     return [*found.values()][:limit]
 
@@ -222,7 +225,7 @@ def count_pieces(tx: Tx, job_id: int) -> int:
 
 
 def read_pieces(tx: Tx, job_id: int) -> Iterator[bytes]:
-    """Yield the pieces of a file that a job has made, in a snapshot."""
+    """Yield the pieces of a file that a job has made, or of what it reads, as they are stored, in a snapshot."""
     first = 0
     while found := tx.all(NEXT_PIECE, job=job_id, first=first, limit=1):
         ((number, content),) = found
@@ -230,25 +233,32 @@ def read_pieces(tx: Tx, job_id: int) -> Iterator[bytes]:
         first = number + 1
 
 
-def store_input(tx: Tx, job_id: int, stream: BinaryIO) -> None:
-    """Store what a job reads, in the transaction that starts it."""
+def pack(stream: BinaryIO) -> list[bytes]:
+    """Return what a job is to read, in packed pieces: all writers may wait for the transaction that stores them."""
     stream.seek(0)
-    number = 0
-    while piece := stream.read(PIECE_BYTES):
+    return [zlib.compress(piece, FAST) for piece in iter(lambda: stream.read(PIECE_BYTES), b"")]
+
+
+def store_input(tx: Tx, job_id: int, pieces: Iterable[bytes]) -> None:
+    """Store what a job reads, in the transaction that starts it."""
+    for number, piece in enumerate(pieces):
         add_piece(tx, job_id, number, piece)
-        number += 1
 
 
 def copy_input(tx: Tx, job: Job, job_id: int) -> None:
     """Give another job what a job reads."""
-    number = 0
-    while piece := read_input(tx, job, number * PIECE_BYTES, PIECE_BYTES):
-        add_piece(tx, job_id, number, piece)
-        number += 1
+    store_input(tx, job_id, read_pieces(tx, job.id))
 
 
 def read_input(tx: Tx, job: Job, offset: int, size: int) -> bytes:
     """Return bytes of what a job reads, from an offset; fewer at its end."""
     first, within = divmod(offset, PIECE_BYTES)
     pieces = tx.all(PIECES, job=job.id, first=first, limit=-(-(within + size) // PIECE_BYTES))
-    return b"".join(bytes(content) for (content,) in pieces)[within : within + size]
+    return b"".join(_unpacked(content) for (content,) in pieces)[within : within + size]
+
+
+def _unpacked(piece: bytes) -> bytes:
+    try:
+        return zlib.decompress(piece)
+    except zlib.error:  # an earlier version has stored it as it is
+        return bytes(piece)

@@ -11,14 +11,13 @@ from retainer.values.decoding import decoder
 from retainer.values.records import Record
 
 
-class Job(Record):
-    """A job: what it is to do, and how far it has come. Only `step.py` writes its progress."""
+class ListedJob(Record):
+    """A job as lists have it: how far it has come. Only `step.py` writes its progress."""
 
     kind: str
     title: str
     status: str
     user_id: int | None
-    options: dict[str, Any]
     is_dry_run: bool
     attempts: int
     position: int
@@ -29,6 +28,12 @@ class Job(Record):
     message: str | None
     next_step_at: str | None
     ended_at: str | None
+
+
+class Job(ListedJob):
+    """A job with what it is to do, which can be megabytes: fifty of them are too much for a list."""
+
+    options: dict[str, Any]
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a count of the job other than its rows, such as `minutes`; people read the name."""

@@ -32,6 +32,7 @@ class Transaction:
     connection: DriverConnection = None
     deadline = math.inf
     is_snapshot = False
+    is_committed = False
     outbox: Outbox | None = None  # the changes of records; a transaction without one cannot change any
     is_patient = True  # whether it waits for its turn to write; else Busy is raised if another writes now
     _is_used = False
@@ -92,6 +93,7 @@ class Transaction:
         self.engine.end_write(self.connection, commit=kind is None and not is_late)
         if is_late:
             raise DeadlineExceeded(TOO_LONG)
+        self.is_committed = kind is None
 
     def snapshot(self) -> None:
         """Let all statements that follow see one state of the database."""

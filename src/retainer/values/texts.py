@@ -11,6 +11,10 @@ TOO_MANY_MARKS = "Must not have more than 30 combining marks after one another. 
 MAX_MARKS = 30
 """The bound of the Stream-Safe Text Format (UAX #15); normalising takes the square of the time of longer runs."""
 MANY_MARKS = re.compile(rb"[^\0]{%d}" % (MAX_MARKS + 1))
+LATE_MARKS = dict.fromkeys(map(ord, "\u0f73\u0f75\u0f81\uff9e\uff9f"), "\u0301")
+"""Characters that are no marks, and become some when they are decomposed."""
+WITHOUT_MARKS = re.compile("[\x00-\u02ff]*")
+"""Texts of characters below all marks, as most are."""
 
 IGNORABLE = (
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -67,7 +71,7 @@ def clean(text: str, characters: Characters = LINES) -> str:
     if not text.isascii():
         if not encodes(text):
             raise InvalidValue(NO_TEXT)
-        if len(text) > MAX_MARKS and MANY_MARKS.search(bytes(map(unicodedata.combining, text))):
+        if has_many_marks(text):
             raise InvalidValue(TOO_MANY_MARKS)
         text = unicodedata.normalize("NFC", text)
     if "\x00" in text:
@@ -79,6 +83,17 @@ def clean(text: str, characters: Characters = LINES) -> str:
     if characters.unprinted and (found := characters.unprinted.search(text)):
         raise refusal_of(characters, found.start() + 1, found[0])
     return text
+
+
+def has_many_marks(text: str) -> bool:
+    """Return whether more than MAX_MARKS marks follow each other in any form of a text, invisible characters aside.
+
+    Such a text must not be normalised, since its sort keys, say, would take minutes, while nothing else runs.
+    """
+    if len(text) <= MAX_MARKS or WITHOUT_MARKS.fullmatch(text):
+        return False
+    decomposed = FORMATTING.sub("", text).translate(LATE_MARKS)
+    return MANY_MARKS.search(bytes(map(unicodedata.combining, decomposed))) is not None
 
 
 def refusal_of(characters: Characters, position: int, character: str) -> InvalidValue:

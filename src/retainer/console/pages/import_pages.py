@@ -106,8 +106,9 @@ def send(store: Store, context: PageContext, errors: FieldErrors, body: Fields) 
     uploads.examine_apart(person.account_id, context.run_apart, upload, content.stream.read())
     if upload.findings.errors.keys() == {FILE.name} and not upload.findings.headings:  # nothing to choose from
         raise invalid(upload.findings.errors)
+    pieces = jobs.pack(content.stream)
     with store.begin(person, write=True) as tx:
-        return context.answered(tx, context.redirect(f"{PATH}/{uploads.store(tx, upload, content)}"))
+        return context.answered(tx, context.redirect(f"{PATH}/{uploads.store(tx, upload, pieces)}"))
 
 
 START = FormPage(

@@ -21,7 +21,7 @@ from retainer.exchange.importers import IMPORTERS, KINDS
 from retainer.files.files import copy
 from retainer.jobs import jobs, made_files
 from retainer.jobs.jobs import DAILY, UPLOAD
-from retainer.jobs.kinds import Job
+from retainer.jobs.kinds import Job, ListedJob
 from retainer.jobs.made_files import MadeFile
 from retainer.kernel.downloads import DOWNLOADS, OPEN_FILES
 from retainer.kernel.representations import RenderedFile, RunApart
@@ -62,7 +62,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     return context.render("jobs", jobs=[(job, number_done(job)) for job in found], names=names)
 
 
-def number_done(job: Job) -> int:
+def number_done(job: ListedJob) -> int:
     """Return how much of a job is done, as people count it."""
     made = job_kinds.FILES.get(job.kind)
     return job.counts.get(made.counted, 0) if made and made.counted else job.done

@@ -9,7 +9,7 @@ from retainer.billing.credit_notes.history import PastCreditNote
 from retainer.billing.invoices.history import PastInvoice
 from retainer.exchange.documents import credit_notes
 from retainer.exchange.documents.credit_notes import CreditCandidate
-from retainer.exchange.plans import DescribedRow, Sum
+from retainer.exchange.plans import DescribedRow, Sum, require_few
 from retainer.values.decoding import decoder
 from retainer.values.exact import amount_of, minor_units
 
@@ -89,6 +89,7 @@ def sums_of(candidates: Iterable[Candidate], credited: Iterable[CreditCandidate]
         if note.note is not None and note.currency:
             key = (note.note.issue_date[:7], note.client, note.currency)
             notes.setdefault(key, []).append((note.note, note))
+    require_few(found.keys() | notes.keys())
     sums = {key: _sum(*key, found.get(key, [])) for key in sorted({*found, *notes})}
     return [sums[key] | (_sum_of_notes(key[2], notes.get(key, [])) if notes else {}) for key in sums]
 
