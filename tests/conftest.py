@@ -61,6 +61,7 @@ SLOW_FILES = {
     *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_conventions.py"),
     *("test_postgresql_outages.py", "test_limits_valkey.py", "test_mirror.py", "test_container.py", "test_parties.py"),
     *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
+    *("test_fingerprint.py", "test_record_totals.py", "test_account_alone.py"),
 }
 """The slowest files start first, so that no process runs one of them alone at the end."""
 OF_SERVERS = (
