@@ -32,8 +32,9 @@ from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql
 from retainer.store.statements import CompiledStatement, statements_of
+from retainer.store.tx import Store
 from retainer.traffic.recorder import ADD_TO_HOURS, ADD_TO_OPERATION_HOURS
-from tests.databases import PostgresqlDatabases, name_of, open_agencies
+from tests.databases import PostgresqlDatabases, name_of, open_agencies, open_both
 
 USER = "retainer_test"
 """The owner of the databases, without special rights."""
@@ -121,6 +122,8 @@ class Plans:
     def check(self, url: str) -> None:
         """Fail if a statement that ran since the last check is refused, or one of an account needs several shards."""
         waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
         engine, wrong = connect(url), []
         connection = engine.connection()
         for text, values in waiting:
@@ -203,7 +206,10 @@ class LosableWorker:
 
 
 class CitusDatabases(PostgresqlDatabases):
-    """Databases of a cluster. Each is on all nodes; a copy of one is a copy on each node."""
+    """Databases of a cluster. Each is on all nodes; a copy of one is a copy on each node.
+
+    The connection that opens agencies in the shared one stays open: each new one is a process on every node.
+    """
 
     def __init__(self, address: str) -> None:
         self.host, _, ports = address.rpartition(":")
@@ -219,6 +225,7 @@ class CitusDatabases(PostgresqlDatabases):
         self.distribute(self.prototype)
         self.agencies = self.first_agencies = open_agencies(self.prototype)
         self.shared = self.copy(self.prototype)
+        self.store = Store(connect(self.shared))
         self.plans = Plans()
 
     def superuser(self, port: int, name: str = "postgres") -> psycopg.Connection[Any]:
@@ -280,10 +287,11 @@ class CitusDatabases(PostgresqlDatabases):
 
     def fresh(self) -> str:
         """Return the address of the shared database with two new agencies; those of earlier tests do nothing more."""
-        with psycopg.connect(self.shared) as connection:
-            for statement in RETIRE:
-                connection.execute(statement)
-        self.agencies = open_agencies(self.shared)
+        connection: Any = self.store.engine.connection()
+        for statement in RETIRE:
+            connection.execute(statement)
+        self.store.engine.give_back(connection)
+        self.agencies = open_both(self.store)
         return self.shared
 
     def discard(self, url: str) -> None:
@@ -306,5 +314,6 @@ class CitusDatabases(PostgresqlDatabases):
     def remove(self) -> None:
         """Drop all databases that are left."""
         self.end_sessions()
+        self.store.engine.close()
         for name in [*self.made]:
             self.drop(self.url(name))

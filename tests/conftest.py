@@ -61,6 +61,7 @@ SLOW_FILES = {
     *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_conventions.py"),
     *("test_postgresql_outages.py", "test_limits_valkey.py", "test_mirror.py", "test_container.py", "test_parties.py"),
     *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
+    *("test_fingerprint.py", "test_record_totals.py", "test_account_alone.py"),
 }
 """The slowest files start first, so that no process runs one of them alone at the end."""
 OF_SERVERS = (
@@ -79,6 +80,7 @@ settings.register_profile("chosen", max_examples=length(100), deadline=None)
 settings.load_profile("chosen")
 PROGRAMS = {"postgresql_databases", "valkey_process", "browser", "server", "two_servers"}
 """Fixtures that start another program, which the unit tier does not."""
+OF_CLUSTER = Path(__file__).parent / "cluster"
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 
@@ -166,9 +168,13 @@ def filled_lists(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Age
 
 @pytest.fixture(scope="module", autouse=True)
 def swept() -> Iterator[None]:
-    """Find what the tests of a file have left open at its end, so that the warning blames no test of another file."""
+    """Find what the tests of a file have left open at its end, so that the warning blames no test of another file.
+
+    What is still used then, like compiled statements, stays: the next file does not examine it again.
+    """
     yield
     gc.collect()
+    gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -261,7 +267,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_of_this_tier(item: pytest.Item, fixtures: set[str]) -> bool:
-    is_of_cluster = item.path.parent == Path(__file__).parent / "cluster"
+    is_of_cluster = item.path.parent == OF_CLUSTER
     has_database = "both" not in fixtures or databases_of(item)
     return bool(has_database) and not (is_of_cluster and not CLUSTER) and not (IS_UNIT and PROGRAMS & fixtures)
 

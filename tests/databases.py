@@ -370,19 +370,24 @@ def name_of(url: str) -> str:
 
 
 def open_agencies(url: str) -> dict[str, dict[str, Any]]:
-    """Migrate an empty database and open both agencies today; return their ids and keys.
+    """Migrate an empty database and open both agencies; return their ids and keys."""
+    engine = connect(url)
+    migrate(engine)
+    agencies = open_both(Store(engine))
+    engine.close()
+    return agencies
+
+
+def open_both(store: Store) -> dict[str, dict[str, Any]]:
+    """Open both agencies today; return their ids and keys.
 
     The first test of a process may have travelled already, and the others use the same agencies.
     """
-    engine = connect(url)
-    migrate(engine)
     with time_machine.travel(COLLECTED):
-        agencies = {
-            "north": open_agency(Store(engine), "North", "agency", timezone=TIMEZONE),
-            "south": open_agency(Store(engine), "South", "agency", currency="USD"),
+        return {
+            "north": open_agency(store, "North", "agency", timezone=TIMEZONE),
+            "south": open_agency(store, "South", "agency", currency="USD"),
         }
-    engine.close()
-    return agencies
 
 
 def path_of(url: str) -> Path:

@@ -659,6 +659,6 @@ def test_the_books_balance_after_every_request(api, seed, accepted):
 
 @only_full
 @only_postgresql
-@pytest.mark.parametrize("seed", range(15, 15 + length(5)))
+@pytest.mark.parametrize("seed", by_turns(range(15, 15 + length(5))))
 def test_the_books_balance_on_postgresql_too(api, seed, accepted):
     accepted |= live(api, seed)

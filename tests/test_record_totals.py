@@ -145,7 +145,7 @@ def minutes(entries, field, record):
 
 def test_whatever_happens_to_children_their_records_say_what_they_come_to(api):
     agency = Agency(api)
-    for step in range(1, length(1500) + 1):
+    for step in range(1, length(800) + 1):
         agency.happens()
         if step % 50 == 0:
             api.key = api.new_key()  # a key has no more than 3,000 requests a minute

@@ -68,12 +68,18 @@ def test_what_is_missing_fails_a_test_unless_the_run_is_without_it(tmp_path):
     assert refusal in "\n".join(run(tmp_path, without="brwoser"))
 
 
-def continuous(root: Path, without: str = "", cluster: str | None = None) -> tuple[int, list[str]]:
+CLUSTER = '[ "$1" = stop ] && echo "stopped $2" || echo \'{"coordinator": 7, "workers": [8, 9]}\''
+
+
+def continuous(
+    root: Path, without: str = "", cluster: str | None = None, failing: str = "none"
+) -> tuple[int, list[str]]:
     """Run .ci/run with a `make` that tells its targets and the cluster; return the exit status and the output.
 
-    `cluster` is the script that starts one, beside the repository.
+    `cluster` is the script that starts one, beside the repository; `failing` is the target that fails.
     """
-    make = 'echo "$@, ${RETAINER_TEST_CLUSTER:-}"; [ "$1" != test ] || echo "skipped: 2 for fun"'
+    make = 'echo "$@, ${RETAINER_TEST_CLUSTER:-}"; [ "$1" != test ] || echo "skipped: 2 for fun"; [ "$1" != FAILING ]'
+    make = make.replace("FAILING", failing)
     scripts = {root / "bin/make": make, root / "shared/cluster/cluster": cluster}
     for path, script in scripts.items():
         if script is not None:
@@ -93,9 +99,10 @@ def test_continuous_integration_fails_without_a_cluster_unless_it_is_asked_to(tm
     assert lines[-1].startswith("There is no ../shared/cluster/cluster.")
     assert lines[-1].endswith("set RETAINER_TEST_WITHOUT=cluster.")
     assert continuous(tmp_path, cluster="echo no library >&2; exit 1")[0] != 0
-    status, lines = continuous(tmp_path, cluster='[ "$1" = stop ] || echo \'{"coordinator": 7, "workers": [8, 9]}\'')
+    status, lines = continuous(tmp_path, cluster=CLUSTER)
     assert (status, lines[-2:]) == (0, ["Left out of all runs:", "skipped: 2 for fun"])
     assert "cluster, 127.0.0.1:7,8,9" in lines
+    assert "stopped /" in "\n".join(lines)
     status, lines = continuous(tmp_path, without="cluster,clients")
     assert status == 0
     assert {*lines[-3:]} == {
@@ -103,6 +110,14 @@ def test_continuous_integration_fails_without_a_cluster_unless_it_is_asked_to(tm
         "skipped: 1 run of generated clients: RETAINER_TEST_WITHOUT leaves it out",
         "skipped: 1 run on a cluster: RETAINER_TEST_WITHOUT leaves it out",
     }
+
+
+@pytest.mark.parametrize("failing", ["sbom", "test", "clients", "cluster"])
+def test_continuous_integration_fails_with_each_of_its_runs(tmp_path, failing):
+    status, lines = continuous(tmp_path, cluster=CLUSTER, failing=failing)
+    assert status
+    assert any(line.startswith(f"{failing}") for line in lines)
+    assert "Left out of all runs:" not in lines
 
 
 def test_a_run_on_a_cluster_skips_nothing():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from testing.process import Server, Servers, running, running_together, with_database
 
-from tests.databases import PostgresqlDatabases
+from tests.databases import CLUSTER, PostgresqlDatabases
 from tests.length import first
 from tests.valkey_process import ValkeyProcess
 
@@ -39,7 +39,7 @@ def two_servers(
     postgresql_databases.discard(url)
 
 
-@pytest.fixture(params=first(["two_servers", "embedded"]))
+@pytest.fixture(params=["two_servers"] if CLUSTER else first(["two_servers", "embedded"]))
 def servers(request: pytest.FixtureRequest) -> Servers:
     """All servers of a database: one with the embedded database, or two with PostgreSQL."""
     servers: Servers = request.getfixturevalue(request.param)

@@ -100,12 +100,19 @@ def healthy(server, unfinished):
         assert client.get("/me").status in {401, 429}
 
 
+def written(server):
+    """All rows of the database but those of jobs: the server starts one for each account, at any moment."""
+    found = contents(server.database)
+    del found["jobs"]
+    return found | {"sqlite_sequence": [row for row in found["sqlite_sequence"] if row[0] != "jobs"]}
+
+
 @pytest.mark.parametrize("collection", RESOURCES)
 def test_hostile_bodies_are_refused_and_change_nothing(server, agency, client, records, collection):
     bodies = sampled(refused_bodies(collection))
     assert len(bodies) >= length(100)
     path, one = f"/{collection}", f"/{collection}/{records[collection]}"
-    before = contents(server.database)
+    before = written(server)
     wrong = []
     for body in bodies:
         for method, target in (("POST", path), ("PUT", one), ("PATCH", one), ("DELETE", f"{path}/999999999")):
@@ -114,7 +121,7 @@ def test_hostile_bodies_are_refused_and_change_nothing(server, agency, client, r
             if answer.status not in wanted:
                 wrong.append((method, target, body[:100], answer))
     assert wrong == []
-    assert contents(server.database) == before
+    assert written(server) == before
     assert unsound(server.database) == []
 
 
@@ -147,16 +154,16 @@ def test_a_body_of_very_many_members_costs_by_its_length_and_not_by_its_square(s
 
 
 def test_other_media_are_refused(server, client):
-    before = contents(server.database)
+    before = written(server)
     for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
         assert client.post("/tags", b'{"name":"x"}', Content_Type=media_type).status == 415, media_type
     for coding in ("gzip", "br"):
         assert client.post("/tags", b'{"name":"x"}', Content_Encoding=coding).status == 415, coding
-    assert contents(server.database) == before
+    assert written(server) == before
 
 
 def test_hostile_ids_name_no_record(server, client, records):
-    before = contents(server.database)
+    before = written(server)
     wrong = []
     for collection, method in TARGETS:
         body = None if method in {"GET", "DELETE"} else {}
@@ -165,7 +172,7 @@ def test_hostile_ids_name_no_record(server, client, records):
             if answer.status not in {404, 422} and not (hostile == "." and answer.status == 405):
                 wrong.append((method, collection, hostile, answer))
     assert wrong == []
-    assert contents(server.database) == before
+    assert written(server) == before
 
 
 def test_hostile_queries_are_refused(client, records):

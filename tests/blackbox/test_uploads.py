@@ -12,7 +12,7 @@ from retainer.kernel.uploads import MAX_FILE_BYTES
 from retainer.settings import BASE_PATH
 from tests.length import IS_FULL
 
-COUNT = 64 if IS_FULL else 8
+COUNT = 24 if IS_FULL else 8
 PIECE = bytes(range(256)) * 1024
 MOST_BYTES = 100 * 1024 * 1024
 """How much more memory the server may take while the uploads run."""

@@ -9,7 +9,7 @@ from tests.console.test_actions import LINES
 from tests.console.test_editing import KINDS
 from tests.console.visitor import Fields, Visitor, WebPage, admin_of
 from tests.factories import ApiClient
-from tests.length import TURN, sampled
+from tests.length import TURN, by_turns, sampled
 
 AMOUNTS = {"EUR": "1234.56", "JPY": "1235", "KWD": "12.345"}
 SETTINGS = [(currency, language) for currency in AMOUNTS for language in ("en", "de")]
@@ -89,7 +89,7 @@ def posted_back(visitor: Visitor, path: str, **others: str) -> WebPage | None:
     return visitor.post(path.partition("?")[0], [*form, *others.items()])
 
 
-@pytest.mark.parametrize(("currency", "language"), sampled(SETTINGS, 2, TURN))
+@pytest.mark.parametrize(("currency", "language"), by_turns(SETTINGS))
 def test_what_a_page_fills_in_it_accepts(api, currency, language):
     api.set_account({"currency": currency, "document_language": language, "timezone": "Europe/Berlin"})
     visitor, made = admin_of(api), records(api, currency)

@@ -16,6 +16,7 @@ from retainer.settings import Settings
 from retainer.store.engines import Sqlite, connect
 from tests.databases import each_database, only_sqlite, path_of
 from tests.documents.test_logo_files import png
+from tests.length import TIMES, TURN
 
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}
 # Each row: statements, the check that finds it, and words of what it says.
@@ -189,9 +190,12 @@ def answer(outcomes):
 
 @each_database
 def test_each_damage_is_named_and_a_sound_database_is_sound(busy):
+    """Each damage on one of the databases today, and on the other tomorrow."""
     url, unnamed = busy.app.settings.database, {}
     assert answer(examined(url)) == ("ok", [])
-    for damage, (statements, check, words) in DAMAGES.items():
+    for place, (damage, (statements, check, words)) in enumerate(DAMAGES.items()):
+        if TIMES == 1 and (place + TURN + url.startswith("sqlite")) % 2:
+            continue
         copy = busy.databases.copy(url)
         statements_on(copy, statements)
         outcomes = examined(copy)
