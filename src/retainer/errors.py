@@ -221,10 +221,6 @@ class Refusal(Exception):
             messages[:] = map(Sentence, messages)
         self.members = members if errors is None else {"errors": errors, **members}
 
-    def forget_origin(self) -> None:
-        """Forget where it was raised: the frames there hold it in cycles, and with it the request and its body."""
-        self.__traceback__ = self.__context__ = self.__cause__ = None
-
 
 class InvalidValue(ValueError):
     """A refused value, with its whole message, or with a hint that follows "Must be ...; " in it."""

@@ -259,7 +259,8 @@ def refuse(refusal: Refusal, request: Request) -> Response:
 def to_refusal(error: Exception, request: Request, report: Report) -> Refusal:
     """Return the refusal for an exception, and log it unless it is one."""
     if isinstance(error, Refusal):
-        error.forget_origin()
+        # The frames that have raised it hold it, in cycles, and with it the request and its body.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
         return error
     report(request, error)
     if isinstance(error, Unavailable):
