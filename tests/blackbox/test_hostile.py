@@ -104,6 +104,7 @@ def written(server):
     """All rows of the database but those of jobs: the server starts one for each account, at any moment."""
     found = contents(server.database)
     del found["jobs"]
+    found["totals"] = [row for row in found["totals"] if "jobs" not in row]
     return found | {"sqlite_sequence": [row for row in found["sqlite_sequence"] if row[0] != "jobs"]}
 
 

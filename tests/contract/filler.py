@@ -184,9 +184,9 @@ class Filler:
                 assert changed.status == 200, changed
 
     def mail(self, *documents: str) -> None:
-        """Send documents to two addresses each; one of the messages has arrived, and one has failed."""
+        """Send documents to two addresses each, over some days; one message has arrived, and one has failed."""
         for path in documents:
-            self.clock.shift(1)
+            self.clock.shift(timedelta(hours=8))
             body = {"to": self.random.sample(FORMATS["email"], 2), "subject": " ".join(self.random.sample(WORDS, 2))}
             sent = self.call("POST", f"{path}/send", body)
             assert sent.status == 201, sent

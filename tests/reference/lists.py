@@ -7,7 +7,7 @@ others: a new filter of another kind fails the tests until it has a rule.
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ PLUGINS = ("woocommerce", "akismet", "wordpress-seo")
 NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
 """Filters that need others."""
 PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30", "2026-03-31", "2026-04-01")
-CREATED_DAYS = tuple(f"2026-{month}" for month in ("01-29", "01-30", "01-31", "02-01", "02-02", "03-30", "04-01"))
+CREATED_DAYS = tuple(str(date(2026, 1, 29) + timedelta(days=days)) for days in range(0, 62, 2))
 TRIED = {
     "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
     "plugin_version_lt": tuple(version for version in VERSIONS if re.search("[0-9]", version)),

@@ -290,7 +290,7 @@ def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool =
 
     Raises `validation_failed` with all errors, BadParameter for no change unless there may be none.
     """
-    sent = {name: None if value == "" else value for name, value in given_fields(model, options).items()}
+    sent = {name: None if value in ("", []) else value for name, value in given_fields(model, options).items()}
     if not sent and not may_be_none:
         raise typer.BadParameter("Set at least one option; --help lists them.")
     with naming_entries(model, sent):
