@@ -199,7 +199,7 @@ def _find_one(tx: Tx, named: NamedRecord, known: KnownRecords) -> int | None:
         if key in known.records:
             return known.records[key]
     made = (known.made[key] for key in keys if key in known.made)
-    record_id = next((record_id for record_id, made_in in made if made_in is tx or made_in.is_committed), None)
+    record_id = next((record_id for record_id, made_in in made if made_in.is_seen_in(tx)), None)
     if record_id is None and named.kind != "task":
         found = _find(tx, [named], known.asleep)
         record_id = next((found[key] for key in keys if key in found), None)
@@ -210,8 +210,8 @@ def _note_made(tx: Tx, named: NamedRecord, record_id: int, known: KnownRecords) 
     """Let later rows of the step find a record, also by its name alone; return its id."""
     alone = msgspec.structs.replace(named, detail=None, client=None)
     for key in (key_of(named), key_of(alone)):
-        found = known.made.get(key)
-        if found is None or not (found[1] is tx or found[1].is_committed):
+        earlier = known.made.get(key)
+        if earlier is None or not earlier[1].is_seen_in(tx):
             known.made[key] = record_id, tx
     return record_id
 

@@ -58,15 +58,14 @@ MANAGER = (
 
 
 class MeantRecord(NamedTuple):
-    """A record that rows can mean, and the transaction of the step that has made it."""
+    """A record that rows can mean, and the transaction of the step that has made it; None: it was there before."""
 
     id: int
     external_id: str | None
     made_in: Tx | None = None
 
     def is_there(self, tx: Tx) -> bool:
-        """Return whether it was not rolled back; then its id may be that of another record now."""
-        return self.made_in is None or self.made_in is tx or self.made_in.is_committed
+        return self.made_in is None or self.made_in.is_seen_in(tx)
 
 
 class MeantRecords:

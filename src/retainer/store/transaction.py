@@ -95,6 +95,13 @@ class Transaction:
             raise DeadlineExceeded(TOO_LONG)
         self.is_committed = kind is None
 
+    def is_seen_in(self, other: "Transaction") -> bool:
+        """Return whether another transaction finds what this one has written: itself, or any after its commit.
+
+        After a rollback, the ids of its records may be those of others.
+        """
+        return self is other or self.is_committed
+
     def snapshot(self) -> None:
         """Let all statements that follow see one state of the database."""
         if not self.writes and not self.is_snapshot:
