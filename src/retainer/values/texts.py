@@ -85,6 +85,11 @@ def clean(text: str, characters: Characters = LINES) -> str:
     return text
 
 
+def is_mark(character: str) -> bool:
+    """Return whether a character is a combining mark, or becomes one when it is decomposed."""
+    return unicodedata.combining(character) > 0 or ord(character) in LATE_MARKS
+
+
 def has_many_marks(text: str) -> bool:
     """Return whether more than MAX_MARKS marks follow each other in any form of a text, invisible characters aside.
 

@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 import brotli
 import webencodings
 
-from retainer.values.texts import LATE_MARKS, MAX_MARKS
+from retainer.values.texts import MAX_MARKS, is_mark
 
 MAX_PAGE = 1024 * 1024  # bytes of a page that are read, and as many after each decompression
 MAX_CODINGS = 2
@@ -104,9 +104,6 @@ def _declared(head: bytes) -> webencodings.Encoding | None:
 
 
 def _folded(text: str) -> str:
-    def is_mark(character: str) -> bool:
-        return unicodedata.combining(character) > 0 or ord(character) in LATE_MARKS
-
     def without_most_marks(found: re.Match[str]) -> str:
         runs = groupby(found[0], key=is_mark)
         return "".join(chain.from_iterable(islice(run, MAX_MARKS) if are_marks else run for are_marks, run in runs))
