@@ -1,9 +1,9 @@
 """Client links: with one, a client sees an invoice or a quote without signing in, and answers the quote.
 
 Anyone with the link sees the document as it was issued or sent, what became of it since, what is left to pay, its files
-and its PDF. A link of a quote also accepts or declines it: `accepted_by` is the name that the client entered. Whoever
-created the link gets a mail about the answer. A link works until `expires_at` or until it is deleted, and while its
-document is no draft.
+and its PDF. A link of a quote also accepts or declines it: `accepted_by` is the name that the client entered. The user
+who created the link gets an email with the answer. A link works until `expires_at` or until it is deleted, and while
+its document is no draft.
 
 The address of a link is in the response that creates it, or in the message that brings it, and nowhere else: `{link}`
 in the text of a message becomes a new link for each recipient. Events that a client causes name the link in `link_id`.

@@ -25,7 +25,7 @@ PAGE = 1000
 PIECE = 256 * 1024
 """Bytes of a plan that a step reads at once; more if its first line is longer."""
 MAX_SUMS = 5000
-"""Sums of a file, which its job keeps and its page shows. People are fewer than this, and so are their months."""
+"""Maximum number of sums of a file: its job stores all of them, and its page shows them."""
 T = TypeVar("T")
 Sum = Mapping[str, str | int]
 """A sum of a file before and after its import, with what it is the sum of; people read the names."""

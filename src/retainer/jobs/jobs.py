@@ -27,7 +27,7 @@ ARCHIVE, EXPORT = "archive", "export"
 NOT_STOPPED = "Only a job that was stopped or has failed can continue. Nothing was changed."
 MAX_LISTED = 50
 FAST = 1
-"""The level of zlib that packs text to a tenth, at 100 MB a second."""
+"""Compression level of zlib: its fastest, since what a job reads is packed while its person waits."""
 KEPT, UPLOADS_KEPT, FILES_KEPT = timedelta(days=90), timedelta(days=1), timedelta(days=7)
 """How long jobs that have ended are kept, files that wait, and files that jobs have made."""
 THIS = jobs.c.id == bindparam("job")

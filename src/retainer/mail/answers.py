@@ -17,6 +17,7 @@ from retainer.store.tx import Tx
 PAGE = "/console/records/quotes/{}"
 MAX_ADMINS = 5
 ADMINS = select(users.c.id).where(IS_ADMIN).order_by(users.c.id).limit(MAX_ADMINS)
+SUBJECT = "{client} has {answer} quote {number}"
 ANSWER = """Hello {name},
 
 {client} has {answer} quote {quote}.
@@ -28,10 +29,10 @@ ANSWER = """Hello {name},
 
 
 def tell_of_answer(tx: Tx, quote: Quote, by: str, link_id: int, site: str) -> None:
-    """Queue a message about the answer to a quote, for the person who sent its link.
+    """Queue a message about the answer to a quote, for the user who created its link.
 
-    If that is nobody, or cannot open quotes any more, the admins get it, the first five. Nothing is sent if that is
-    impossible: it must not stop the client. `site` is the public address of the server.
+    Without a user who may open quotes, the first MAX_ADMINS admins get it. If no mail can be sent, nothing is queued,
+    and the answer still counts. `site` is the public address of the server.
     """
     facts = [f"By: {by}", f"Total: {money_text(quote.total, quote.currency, 'en')}"]
     if quote.status == "declined" and quote.decline_reason:
@@ -40,7 +41,11 @@ def tell_of_answer(tx: Tx, quote: Quote, by: str, link_id: int, site: str) -> No
     for user in _recipients(tx, link_id):
         if find_obstacle(tx, user["email"]) is None:
             queue_for(
-                *(tx, user, "quote_answer", "{client} has {answer} quote {number}", ANSWER),
+                tx,
+                user,
+                "quote_answer",
+                SUBJECT,
+                ANSWER,
                 client=client,
                 answer=quote.status,
                 number=quote.number or "",
